@@ -1,0 +1,85 @@
+"""Server-sent events: a transcript and its parts (WHATWG HTML section 9.2.6).
+
+A transcript is never re-framed: every event keeps its own bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+DONE = "[DONE]"
+
+# Atomic groups: a CR LF must not be read as two ends of line.
+_BLANK = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
+_LINE = re.compile(r"\r\n|\n|\r")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`raw` are its bytes with the blank line that ends it; `data` its data lines joined, None if it has none."""
+
+    raw: bytes
+    data: str | None
+    name: str = ""
+
+
+def split(transcript: bytes) -> tuple[list[Event], bytes]:
+    """The whole events of a transcript, and what follows the last of them.
+
+    Raises UnicodeDecodeError if an event isn't UTF-8.
+    """
+    events, at = [], 0
+    for blank in _BLANK.finditer(transcript):
+        events.append(event_of(transcript[at : blank.end()]))
+        at = blank.end()
+    return events, transcript[at:]
+
+
+def event_of(raw: bytes) -> Event:
+    data: list[str] = []
+    name = ""
+    for line in _LINE.split(raw.decode("utf-8").removeprefix("\ufeff")):
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "data":
+            data.append(value)
+        elif field == "event":
+            name = value
+    return Event(raw, "\n".join(data) if data else None, name)
+
+
+def ends_cleanly(events: list[Event], rest: bytes) -> bool:
+    """Whether a transcript of chat or text completions ends with its `[DONE]`, once and last (rule P1)."""
+    told = [event.data for event in events if event.data is not None]
+    return not rest.strip() and bool(told) and told[-1] == DONE and told.count(DONE) == 1
+
+
+class Splitter:
+    """Cuts a stream of chunks into whole events as they come, at a cost linear in the bytes."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+        self._searched = 0
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The bytes of each event that this chunk completes."""
+        held = self._held
+        held += chunk
+        # A CR at the very end may be half of a CR LF: it is looked at again with the next chunk.
+        seen = len(held) - 1 if held.endswith(b"\r") else len(held)
+        found, at = [], 0
+        for blank in _BLANK.finditer(held, self._searched, seen):
+            found.append(bytes(held[at : blank.end()]))
+            at = blank.end()
+        del held[:at]
+        # A blank line is at most four bytes, so its first three may be here already.
+        self._searched = max(0, seen - at - 3)
+        return found
+
+    def rest(self) -> bytes:
+        """What came after the last whole event."""
+        held = bytes(self._held)
+        self._held.clear()
+        self._searched = 0
+        return held

@@ -1,0 +1,172 @@
+"""The input of a query in one form: what of a body counts, and its digest (rules K4 to K7, K10, K12)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from foretold.contract.canonical import canonical, in_utf16_units
+from foretold.errors import Malformed
+
+OPENAI_SHAPED = frozenset({"chat", "completion", "embedding", "responses", "messages", "moderation", "image"})
+
+_TAKEN_OUT = frozenset(
+    "model stream stream_options user metadata safety_identifier prompt_cache_key prompt_cache_retention "
+    "service_tier encoding_format".split()
+)
+_NEVER_IGNORED = frozenset({"messages", "input", "prompt", "model", "tools"})
+_SERVER_STATE = ("background", "previous_response_id", "conversation", "container")
+_REMOTE_TOOLS = ("web_search_options", "mcp_servers")
+
+
+def json_input(operation: str, value: Any, *, ignored: Iterable[str] = ()) -> str:
+    """Hex SHA-256 of what counts of a settled JSON body."""
+    return digest(canonical(keyed(operation, value, ignored=ignored)))
+
+
+def keyed(operation: str, value: Any, *, ignored: Iterable[str] = ()) -> Any:
+    """What counts of a settled JSON body: all of it, but for OpenAI-shaped operations rules K5 to K7.
+
+    `ignored` are the top-level names a caller asked to leave out (rule C3); those that carry the question never are.
+    """
+    if operation not in OPENAI_SHAPED or not isinstance(value, dict):
+        return value
+    left_out = _TAKEN_OUT.union(ignored_names(ignored))
+    members = {
+        name: member
+        for name, member in value.items()
+        if name not in left_out and member is not None and not _is_control(name, member) and not _is_default(name, member)
+    }
+    if isinstance(members.get("stop"), str):
+        members["stop"] = [members["stop"]]
+    return _with_call_ids_numbered(operation, members)
+
+
+def ignored_names(names: Iterable[str]) -> list[str]:
+    """The names of `Helicone-Cache-Ignore-Keys` that may be left out, sorted."""
+    return sorted(set(names) - _NEVER_IGNORED)
+
+
+def bytes_input(body: bytes) -> str:
+    """Hex SHA-256 of the bytes as they are."""
+    return digest(body)
+
+
+def multipart_input(parts: Iterable[tuple[str, str, bytes]]) -> str:
+    """Hex SHA-256 of parts (name, content type, content) in order; file names and boundary don't count."""
+    return digest(canonical([[name, kind, digest(content), len(content)] for name, kind, content in parts]))
+
+
+def embedding_inputs(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One body per input of an embeddings request: each text or token array with all other members.
+
+    Raises Malformed if `input` is none of text, token array, list of texts, list of token arrays.
+    """
+    given = value.get("input")
+    if isinstance(given, str) or (isinstance(given, list) and given and all(_is_token(i) for i in given)):
+        items: list[Any] = [given]
+    elif isinstance(given, list) and given and all(_is_text_or_tokens(i) for i in given):
+        items = given
+    else:
+        raise Malformed("`input` must be a text, a list of texts, a token array or a list of them", param="input")
+    return [{**value, "input": item} for item in items]
+
+
+def tensor_input(
+    inputs: Iterable[Mapping[str, Any]], outputs: Iterable[Mapping[str, Any]], parameters: Mapping[str, Any]
+) -> str:
+    """Hex SHA-256 of a tensor request.
+
+    Each input has name, datatype, shape, content (little-endian bytes) and perhaps parameters; each requested output
+    a name and perhaps parameters.  Members called `binary_data*` say how bytes travel and don't count.
+    """
+    named = [
+        [t["name"], t["datatype"], list(t["shape"]), digest(t["content"]), _lasting(t.get("parameters"))] for t in inputs
+    ]
+    wanted = [[o["name"], _lasting(o.get("parameters"))] for o in outputs]
+    for row in (named, wanted):
+        row.sort(key=lambda tensor: in_utf16_units(tensor[0]))
+    return digest(canonical([named, wanted, _lasting(parameters)]))
+
+
+def must_pass(operation: str, value: Any) -> str | None:
+    """Why a query of this body may not be cached at all (rule K12): `server-state` or `remote-tool`; None if it may."""
+    if operation not in OPENAI_SHAPED or not isinstance(value, dict):
+        return None
+    if value.get("store") not in (None, False) or any(value.get(name) not in (None, False) for name in _SERVER_STATE):
+        return "server-state"
+    if operation == "responses" and (isinstance(value.get("prompt"), dict) or _has_item_reference(value.get("input"))):
+        return "server-state"
+    if any(value.get(name) is not None for name in _REMOTE_TOOLS):
+        return "remote-tool"
+    tools = value.get("tools")
+    if isinstance(tools, list) and any(_is_remote(tool) for tool in tools):
+        return "remote-tool"
+    return None
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _is_control(name: str, member: Any) -> bool:
+    return name == "cache" and isinstance(member, dict)
+
+
+def _is_default(name: str, member: Any) -> bool:
+    """K6.  `1 == True` in Python, so kinds are compared too."""
+    if name == "n":
+        return type(member) is int and member == 1
+    return name == "logprobs" and member is False
+
+
+def _with_call_ids_numbered(operation: str, members: dict[str, Any]) -> dict[str, Any]:
+    """K7: ids that only tie a call to its result become #0, #1 … in order of first appearance."""
+    numbers: dict[str, str] = {}
+
+    def numbered(holder: Any, *names: str) -> Any:
+        if not isinstance(holder, dict) or not any(isinstance(holder.get(n), str) for n in names):
+            return holder
+        own = {n: numbers.setdefault(holder[n], f"#{len(numbers)}") for n in names if isinstance(holder.get(n), str)}
+        return {**holder, **own}
+
+    def each(holder: Any, name: str, change: Callable[[Any], Any]) -> Any:
+        if not isinstance(holder, dict) or not isinstance(holder.get(name), list):
+            return holder
+        return {**holder, name: [change(item) for item in holder[name]]}
+
+    def chat_message(message: Any) -> Any:
+        return each(numbered(message, "tool_call_id"), "tool_calls", lambda call: numbered(call, "id"))
+
+    def content_block(block: Any) -> Any:
+        own = ("id",) if isinstance(block, dict) and block.get("type") == "tool_use" else ()
+        return numbered(block, *own, "tool_use_id")
+
+    if operation == "chat":
+        return each(members, "messages", chat_message)
+    if operation == "responses":
+        return each(members, "input", lambda item: numbered(item, "call_id", "id"))
+    if operation == "messages":
+        return each(members, "messages", lambda message: each(message, "content", content_block))
+    return members
+
+
+def _is_token(item: Any) -> bool:
+    return type(item) is int
+
+
+def _is_text_or_tokens(item: Any) -> bool:
+    return isinstance(item, str) or (isinstance(item, list) and bool(item) and all(_is_token(i) for i in item))
+
+
+def _has_item_reference(items: Any) -> bool:
+    return isinstance(items, list) and any(isinstance(i, dict) and i.get("type") == "item_reference" for i in items)
+
+
+def _is_remote(tool: Any) -> bool:
+    return isinstance(tool, dict) and tool.get("type", "custom") not in ("function", "custom")
+
+
+def _lasting(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {name: value for name, value in (parameters or {}).items() if not name.startswith("binary_data")}

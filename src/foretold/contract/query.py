@@ -1,0 +1,50 @@
+"""What is asked of a model, as the key sees it (rules K1 to K3, K11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+KEYED_HEADERS = frozenset(
+    "anthropic-version anthropic-beta openai-beta openai-organization openai-project".split()
+)
+INERT_HEADERS = frozenset(
+    "traceparent tracestate user-agent x-request-id idempotency-key content-type accept".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """The ten members of a key but its version.
+
+    `operation` is one word for a known operation, else `json <path>` or `get <path>`; `input` is the digest of the
+    input in its `form`; `headers` are the keyed ones, names in lower case, sorted.
+    """
+
+    namespace: str
+    operation: str
+    model: str
+    revision: str
+    input: str
+    form: str = "json"
+    sample: int = 0
+    query: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+def keyed_headers(
+    operation: str, headers: Iterable[tuple[str, str]], *, also: Iterable[str] = ()
+) -> tuple[tuple[str, str], ...]:
+    """The headers that count, sorted by name (K3).
+
+    Names come in any case; lines of one name are joined by ", " in their order (RFC 9110 section 5.3).
+    """
+    counted = KEYED_HEADERS.union(name.lower() for name in also)
+    if operation.startswith(("json ", "get ")):
+        counted |= {"accept-language"}
+    joined: dict[str, str] = {}
+    for name, value in headers:
+        name = name.lower()
+        if name in counted:
+            joined[name] = f"{joined[name]}, {value.strip()}" if name in joined else value.strip()
+    return tuple(sorted(joined.items()))

@@ -1,0 +1,145 @@
+"""A prediction as kept: sealed header and body in one run of bytes (rules R1 to R3).
+
+    magic and version 4 · header length 4, big-endian · HMAC-SHA-256(secret, header) 32 · header, RFC 8785 JSON · body
+
+The same bytes lie in every store.  What doesn't unpack is absent, never repaired.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import hmac
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from foretold.contract.canonical import canonical
+from foretold.errors import RecordCorrupt
+
+MAGIC = b"FTD\x01"
+MAX_HEADER_BYTES = 16 * 1024
+KEPT_HEADERS = frozenset(
+    "content-type content-language content-disposition openai-model openai-version".split()
+)
+MAX_KEPT_HEADER_BYTES = 2 * 1024
+
+_SEAL_AT, _HEADER_AT = 8, 40
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Rule R2, in its words.  Times are Unix milliseconds, lifetimes whole seconds.
+
+    `has` lists what the answer can serve beyond its text: `usage` if it carries usage or its origin was asked and gave
+    none.  `rest` are header members of a later writer, kept as they are.
+    """
+
+    key: str
+    namespace: str
+    operation: str
+    model: str
+    revision: str
+    kind: str
+    made_ms: int
+    asked_ms: int
+    fresh_s: int
+    stale_while_revalidate_s: int
+    stale_if_error_s: int
+    status: int
+    content_type: str
+    headers: tuple[tuple[str, str], ...]
+    shape: str
+    has: tuple[str, ...]
+    took_ms: int
+    tags: dict[str, str]
+    body: bytes
+    engine: str | None = None
+    usage: dict[str, Any] | None = None
+    rest: dict[str, Any] = field(default_factory=dict)
+
+
+_KINDS = {"answer", "negative", "pointer"}
+_SHAPES = {"whole", "events", "vector"}
+_TEXTS = ("key", "namespace", "operation", "model", "revision", "kind", "content_type", "shape")
+_NUMBERS = (
+    "made_ms asked_ms fresh_s stale_while_revalidate_s stale_if_error_s status took_ms body_bytes".split()
+)
+_KNOWN = {f.name for f in dataclasses.fields(Record)} - {"body", "rest"} | {"body_sha256", "body_bytes"}
+
+
+def pack(record: Record, secret: bytes) -> bytes:
+    """The bytes of a record.  Raises ValueError if its header is longer than 16 KiB."""
+    members: dict[str, Any] = {
+        f.name: getattr(record, f.name) for f in dataclasses.fields(record) if f.name not in ("body", "rest")
+    }
+    members["headers"] = [list(pair) for pair in record.headers]
+    members["has"] = list(record.has)
+    members |= {"body_sha256": hashlib.sha256(record.body).hexdigest(), "body_bytes": len(record.body)}
+    members = {name: value for name, value in members.items() if value is not None}
+    header = canonical({**record.rest, **members})
+    if len(header) > MAX_HEADER_BYTES:
+        raise ValueError(f"the record's header has {len(header)} bytes; at most {MAX_HEADER_BYTES} are kept")
+    seal = hmac.digest(secret, header, "sha256")
+    return b"".join((MAGIC, len(header).to_bytes(4, "big"), seal, header, record.body))
+
+
+def unpack(blob: bytes, secret: bytes, *, key: str, namespace: str) -> Record:
+    """The record in a blob that was kept for this key and namespace.
+
+    Raises RecordCorrupt for a wrong length, seal, key, namespace or body digest, and for header members that are
+    missing or of the wrong kind.
+    """
+    record = open_sealed(blob, secret)
+    if record.key != key or record.namespace != namespace:
+        raise RecordCorrupt("the record is another query's")
+    return record
+
+
+def open_sealed(blob: bytes, secret: bytes) -> Record:
+    """The record in a blob, whosever it is; raises RecordCorrupt."""
+    if len(blob) < _HEADER_AT or blob[:4] != MAGIC:
+        raise RecordCorrupt("no record of this version")
+    length = int.from_bytes(blob[4:8], "big")
+    header = blob[_HEADER_AT : _HEADER_AT + length]
+    if length > MAX_HEADER_BYTES or len(header) < length:
+        raise RecordCorrupt("the header is cut")
+    if not hmac.compare_digest(blob[_SEAL_AT:_HEADER_AT], hmac.digest(secret, header, "sha256")):
+        raise RecordCorrupt("the seal is broken")
+    body = blob[_HEADER_AT + length :]
+    return _from_header(header, body)
+
+
+def _from_header(header: bytes, body: bytes) -> Record:
+    try:
+        members: dict[str, Any] = orjson.loads(header)
+        if not all(isinstance(members[name], str) for name in _TEXTS):
+            raise RecordCorrupt("a text is missing from the header")
+        if not all(type(members[name]) is int for name in _NUMBERS):
+            raise RecordCorrupt("a number is missing from the header")
+        if members["kind"] not in _KINDS or members["shape"] not in _SHAPES:
+            raise RecordCorrupt("an unknown kind or shape")
+        if members["body_bytes"] != len(body) or members["body_sha256"] != hashlib.sha256(body).hexdigest():
+            raise RecordCorrupt("the body is not the one recorded")
+        known = {name: members[name] for name in members.keys() & _KNOWN - {"body_sha256", "body_bytes"}}
+        known["headers"] = tuple((name, value) for name, value in members["headers"])
+        known["has"] = tuple(members["has"])
+        known["tags"] = dict(members["tags"])
+        rest = {name: members[name] for name in members.keys() - _KNOWN}
+        return Record(**known, body=body, rest=rest)
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as e:
+        raise RecordCorrupt(f"the header is not a record's: {type(e).__name__}") from None
+
+
+def kept_headers(headers: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """The headers of an answer that its record keeps: the known few, each once, together at most 2 KiB."""
+    kept: dict[str, str] = {}
+    room = MAX_KEPT_HEADER_BYTES
+    for name, value in headers:
+        name = name.lower()
+        cost = len(name) + len(value.encode())
+        if name in KEPT_HEADERS and name not in kept and cost <= room:
+            kept[name] = value
+            room -= cost
+    return tuple(sorted(kept.items()))

@@ -1,0 +1,139 @@
+"""What can go wrong, and whose fault it is.
+
+    ForetoldError
+    ├── ConfigError              the settings are not valid
+    ├── Refused                  the caller asked for something we do not do (4xx)
+    │   ├── Malformed            the body is not what its dialect promises
+    │   ├── BadControl           a caching control that cannot be read
+    │   ├── BadCredential        none, a wrong one, or two different ones
+    │   ├── ForeignRequest       a Host or an Origin that is not ours
+    │   ├── NotFound             no such path, model or record
+    │   ├── TooLarge             body or head over its limit
+    │   └── NotKept              only-if-cached, and it is not
+    ├── Overloaded               a limit of ours is reached; later is better
+    ├── RecordCorrupt            bytes that are not a whole, sealed record
+    ├── StoreError               a store failed
+    ├── OriginError              an origin gave no answer
+    │   ├── OriginUnreachable    nothing was sent
+    │   ├── OriginTimeout        sent, and no answer in time
+    │   ├── OriginCut            the answer broke off
+    │   └── OriginUnready        the origin says or shows that it cannot serve now
+    ├── ModelError               a local model is missing, damaged or will not load
+    └── NodeError                the command line could not reach or use a node
+
+`status` is what HTTP callers get, `code` is stable and part of the API, `retryable` says whether asking again can help.
+Messages say what was found, what was wanted and what to do; never a body or a credential.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class ForetoldError(Exception):
+    status: ClassVar[int] = 500
+    code: ClassVar[str] = "internal"
+    retryable: ClassVar[bool] = False
+    exit_code: ClassVar[int] = 1
+
+
+class ConfigError(ForetoldError):
+    code = "config_invalid"
+    exit_code = 3
+
+
+class Refused(ForetoldError):
+    """The caller's fault; `param` names the offending field, `code` may be narrower than the class's."""
+
+    status = 400
+    code = "refused"
+
+    def __init__(self, message: str, *, param: str | None = None, code: str | None = None, status: int | None = None):
+        super().__init__(message)
+        self.param = param
+        self.code_here = code or type(self).code
+        self.status_here = status or type(self).status
+
+
+class Malformed(Refused):
+    code = "malformed_body"
+
+
+class BadControl(Refused):
+    code = "bad_control"
+
+
+class BadCredential(Refused):
+    status = 401
+    code = "bad_credential"
+
+
+class ForeignRequest(Refused):
+    status = 403
+    code = "foreign_request"
+
+
+class NotFound(Refused):
+    status = 404
+    code = "not_found"
+    exit_code = 6
+
+
+class TooLarge(Refused):
+    status = 413
+    code = "too_large"
+
+
+class NotKept(Refused):
+    """Rule C1: only-if-cached, and no usable record."""
+
+    status = 504
+    code = "not_kept"
+
+
+class Overloaded(Refused):
+    status = 503
+    code = "overloaded"
+    retryable = True
+
+
+class RecordCorrupt(ForetoldError):
+    code = "record_corrupt"
+
+
+class StoreError(ForetoldError):
+    code = "store_failed"
+
+
+class OriginError(ForetoldError):
+    status = 502
+    code = "origin_failed"
+    retryable = True
+
+
+class OriginUnreachable(OriginError):
+    code = "origin_unreachable"
+
+
+class OriginTimeout(OriginError):
+    status = 504
+    code = "origin_timeout"
+
+
+class OriginCut(OriginError):
+    code = "origin_cut"
+
+
+class OriginUnready(OriginError):
+    status = 503
+    code = "origin_unready"
+
+
+class ModelError(ForetoldError):
+    status = 503
+    code = "model_failed"
+
+
+class NodeError(ForetoldError):
+    code = "node_unreachable"
+    exit_code = 5

@@ -1,0 +1,164 @@
+"""The seams: what the heart asks of stores, origins, dialects, generations and leases.
+
+Every part behind a seam is replaceable and passes the same conformance suite (tests/conformance).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from foretold.contract.controls import NONE, Controls
+from foretold.errors import ForetoldError
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One HTTP request, accepted by parser and guards.  Header names are in lower case; `query` is without `?`."""
+
+    method: str
+    path: str
+    query: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a request asks, as its dialect read it.  Whose answers may serve it is not decided here.
+
+    `path` and `query` are those under an origin's base URL; `body` is what an origin gets: the caller's bytes, less
+    cache controls.  `input` is the digest of what counts (rule K4), or None where `passes` says why it has none and
+    must go through uncached.  `usage` says whether the caller wants token counts, `limited` whether it limits the
+    answer's length, `may_fold` whether whole and streamed answers are one record.
+    """
+
+    operation: str
+    model: str
+    method: str
+    path: str
+    query: str = ""
+    body: bytes = b""
+    form: str = "json"
+    input: str | None = None
+    passes: str | None = None
+    streamed: bool = False
+    usage: bool = True
+    limited: bool = False
+    controls: Controls = NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarded:
+    """What goes to an origin beside the question: the headers of rule K3, and a credential where the route passes it."""
+
+    headers: tuple[tuple[str, str], ...] = ()
+    credential: tuple[str, str] | None = None
+
+
+class Incoming(Protocol):
+    """An answer on its way from an origin.
+
+    `headers` have lower-case names and hold what may reach a caller, without framing and hop-by-hop fields.
+    """
+
+    status: int
+    headers: Sequence[tuple[str, str]]
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """The body's bytes as they come, content coding removed; once only.
+
+        Raises OriginCut if the answer breaks off and OriginTimeout if it stalls.
+        """
+        ...
+
+    @property
+    def is_proven(self) -> bool:
+        """After the last chunk: whether framing and coding themselves told the end.
+
+        False for a body that ends with its connection, or whose coding we can't undo: passed on, never kept.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Stops the origin's work if it still runs.  Harmless when called twice."""
+        ...
+
+
+class Origin(Protocol):
+    """Whatever makes a prediction."""
+
+    name: str
+
+    async def fetch(self, asked: Asked, forwarded: Forwarded) -> Incoming:
+        """The answer once its head is here.
+
+        Cancelling stops the origin's work.  Raises OriginError if there is no answer, Refused if this origin can't be
+        asked so.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Store(Protocol):
+    """Keeps bytes under names; knows nothing of records or models.
+
+    Many tasks may call at once, and cancelling is harmless.  Raises StoreError if the store failed; deadlines are the
+    tier's.
+    """
+
+    name: str
+
+    async def get(self, name: str) -> bytes | None:
+        """The bytes last put under a name, whole, or None: never put, deleted, evicted, or past its `keep_s`."""
+        ...
+
+    async def put(self, name: str, blob: bytes, *, keep_s: int) -> None:
+        """Keeps bytes for at most `keep_s` seconds; a bounded store may drop them sooner."""
+        ...
+
+    async def delete(self, name: str) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class NearStore(Store, Protocol):
+    """A store in this process's memory or on its disk: it answers at once, without waiting for anybody."""
+
+    def get_now(self, name: str) -> bytes | None: ...
+
+    def scan(self) -> Iterator[str]:
+        """The names held, in no order; for statistics, export and erasure."""
+        ...
+
+    @property
+    def held_bytes(self) -> int: ...
+
+    @property
+    def limit_bytes(self) -> int: ...
+
+
+class Generations(Protocol):
+    """The generation of every tag that was ever purged (rule G1); others are never purged."""
+
+    def now(self) -> Mapping[str, str]:
+        """All of them, including `*`; the same object until one changes."""
+        ...
+
+    async def renew(self, tags: Iterable[str]) -> None:
+        """A new random value for each tag, safe on disk when this returns."""
+        ...
+
+
+class Dialect(Protocol):
+    """A wire protocol clients speak."""
+
+    def read(self, request: Request, controls: Controls) -> Asked:
+        """What a request asks.  Raises Refused."""
+        ...
+
+    def tell(self, error: ForetoldError) -> tuple[str, bytes]:
+        """An error in the dialect's own shape: content type and body."""
+        ...

@@ -1,0 +1,138 @@
+"""Many chunks into one answer, one answer into many chunks: what chat and text completions share.
+
+Unknown members survive both ways.  Merging follows what clients do with deltas: texts are joined, lists with an
+`index` merge by it, other lists grow, objects merge, the rest is replaced.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import orjson
+
+from foretold.contract.events import DONE, Event
+
+PIECE_CODE_POINTS = 64
+
+_SAID_ONCE = frozenset({"role", "id", "type", "index"})
+_ON_EVERY_CHUNK = ("id", "created", "model", "system_fingerprint", "service_tier")
+_WORD = re.compile(r"[^ \t\n\r]*[ \t\n\r]+|[^ \t\n\r]+")
+
+
+class NotAnAnswer(ValueError):
+    """A transcript whose events are not chunks of one answer."""
+
+
+def chunks_of(events: Iterable[Event]) -> Iterator[dict[str, Any]]:
+    """The JSON objects of a transcript's data events, `[DONE]` left out; raises NotAnAnswer."""
+    for event in events:
+        if event.data is None or event.data == DONE:
+            continue
+        try:
+            chunk = orjson.loads(event.data)
+        except orjson.JSONDecodeError:
+            raise NotAnAnswer("an event is not JSON") from None
+        if not isinstance(chunk, dict):
+            raise NotAnAnswer("an event is not a JSON object")
+        yield chunk
+
+
+def fold_members(chunks: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The members of the answer beside its choices, and all choices of all chunks in order."""
+    members: dict[str, Any] = {}
+    choices: list[dict[str, Any]] = []
+    for chunk in chunks:
+        for name, value in chunk.items():
+            if name == "choices":
+                if not isinstance(value, list) or not all(isinstance(c, dict) for c in value):
+                    raise NotAnAnswer("choices is not a list of objects")
+                choices.extend(value)
+            elif name in _ON_EVERY_CHUNK:
+                if members.get(name) is None:
+                    members[name] = value
+            elif value is not None or (name not in members and name != "usage"):
+                members[name] = value
+    return members, choices
+
+
+def by_index(choices: Iterable[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
+    """The pieces of each choice, lowest index first."""
+    found: dict[int, list[dict[str, Any]]] = {}
+    for choice in choices:
+        index = choice.get("index", 0)
+        if type(index) is not int:
+            raise NotAnAnswer("a choice's index is not a whole number")
+        found.setdefault(index, []).append(choice)
+    return dict(sorted(found.items()))
+
+
+def merge(into: dict[str, Any], delta: dict[str, Any]) -> None:
+    """Adds a delta to what has come."""
+    for name, value in delta.items():
+        held = into.get(name)
+        if held is None:
+            into[name] = _opened(value)
+        elif value is None or (name in _SAID_ONCE and held != ""):
+            continue
+        elif isinstance(held, str) and isinstance(value, str):
+            into[name] = held if name == "name" and held == value else held + value
+        elif isinstance(held, list) and isinstance(value, list):
+            _grow(held, value)
+        elif isinstance(held, dict) and isinstance(value, dict):
+            merge(held, value)
+        else:
+            into[name] = value
+
+
+def without_positions(items: list[Any]) -> list[Any]:
+    """Tool calls as a whole answer has them: in the order of their index, without it."""
+    ordered = sorted(items, key=lambda item: item.get("index", 0) if isinstance(item, dict) else 0)
+    return [{k: v for k, v in i.items() if k != "index"} if isinstance(i, dict) else i for i in ordered]
+
+
+def pieces(text: str) -> list[str]:
+    """A text cut after runs of white space, and every 64 code points."""
+    return [
+        word[at : at + PIECE_CODE_POINTS] for word in _WORD.findall(text) for at in range(0, len(word), PIECE_CODE_POINTS)
+    ]
+
+
+def transcript(whole: dict[str, Any], choices: Iterable[dict[str, Any]], *, kind: str, usage: bool) -> bytes:
+    """The events of an answer: its choices' pieces, then usage if asked, then `[DONE]`.
+
+    Members that every chunk carries go on all, the others on the first.
+    """
+    common = {"id": whole.get("id"), "object": kind} | {n: whole[n] for n in _ON_EVERY_CHUNK if n in whole}
+    once = {n: v for n, v in whole.items() if n not in common and n not in ("choices", "usage")}
+    events = []
+    for choice in choices:
+        events.append({**common, **once, "choices": [choice]})
+        once = {}
+    if usage and whole.get("usage") is not None:
+        events.append({**common, "choices": [], "usage": whole["usage"]})
+    return b"".join(b"data: " + orjson.dumps(event) + b"\n\n" for event in events) + b"data: [DONE]\n\n"
+
+
+def _opened(value: Any) -> Any:
+    """A value that may be added to without changing the chunk it came from."""
+    if isinstance(value, dict):
+        opened: dict[str, Any] = {}
+        merge(opened, value)
+        return opened
+    if isinstance(value, list):
+        grown: list[Any] = []
+        _grow(grown, value)
+        return grown
+    return value
+
+
+def _grow(held: list[Any], more: list[Any]) -> None:
+    for item in more:
+        index = item.get("index") if isinstance(item, dict) else None
+        same = next((h for h in held if type(index) is int and isinstance(h, dict) and h.get("index") == index), None)
+        if same is None:
+            held.append(_opened(item))
+        else:
+            merge(same, item)
