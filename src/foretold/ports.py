@@ -60,11 +60,14 @@ class Forwarded:
 class Incoming(Protocol):
     """An answer on its way from an origin.
 
-    `headers` have lower-case names and hold what may reach a caller, without framing and hop-by-hop fields.
+    `headers` have lower-case names and hold what may reach a caller, without framing and hop-by-hop fields.  `length`
+    is the body's, where it is known beforehand; `is_fallback` says that not the first origin of a route answered.
     """
 
     status: int
     headers: Sequence[tuple[str, str]]
+    length: int | None
+    is_fallback: bool
 
     def chunks(self) -> AsyncIterator[bytes]:
         """The body's bytes as they come, content coding removed; once only.

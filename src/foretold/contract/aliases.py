@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from foretold.contract.controls import MAX_LABEL, NONE, Controls, cache_control, own_controls, ttl_s
+from foretold.contract.controls import NONE, Controls, cache_control, is_label, own_controls, ttl_s
 from foretold.contract.freshness import CEILING_S
 from foretold.contract.inputs import ignored_names
 
@@ -37,7 +37,7 @@ def read_controls(
     for alias in _ALIASES:
         for name, value in given:
             if name == alias:
-                settled = settled.stricter(_ALIASES[alias](name, value.strip(), chance))
+                settled = settled.stricter(_ALIASES[alias](name, value.strip(" \t"), chance))
     return settled
 
 
@@ -54,14 +54,16 @@ def body_controls(value: Any) -> Controls:
 def _body_control(name: str, said: Any) -> Controls:
     if name in ("no-cache", "no-store") and isinstance(said, bool):
         return Controls(**{name.replace("-", "_"): said})
-    if name == "namespace" and isinstance(said, str) and 0 < len(said) <= MAX_LABEL:
+    if name == "namespace" and isinstance(said, str) and is_label(said):
         return Controls(children=(said,))
-    if name in ("ttl", "s-maxage", "s-max-age") and type(said) in (int, float) and 0 <= said <= CEILING_S:
+    if name in ("ttl", "s-maxage", "s-max-age") and _is_whole(said) and 0 <= said <= CEILING_S:
         seconds = int(said)
         return Controls(store_ttl_s=seconds) if name == "ttl" else Controls(max_age_s=seconds)
-    return Controls(ignored_aliases=(f"cache.{name}",)) if name.isascii() and name.isprintable() else Controls(
-        ignored_aliases=("cache",)
-    )
+    return _unread(f"cache.{name}" if name.isascii() and name.isprintable() else "cache")
+
+
+def _is_whole(said: Any) -> bool:
+    return type(said) is int or (type(said) is float and said.is_integer())
 
 
 def _no_store_if(word: str) -> Any:
@@ -80,7 +82,7 @@ def _no_cache(name: str, value: str, chance: float) -> Controls:
 
 
 def _child(name: str, value: str, chance: float) -> Controls:
-    return Controls(children=(value,)) if 0 < len(value) <= MAX_LABEL else _unread(name)
+    return Controls(children=(value,)) if is_label(value) else _unread(name)
 
 
 def _ttl(name: str, value: str, chance: float) -> Controls:
@@ -103,7 +105,7 @@ def _buckets(name: str, value: str, chance: float) -> Controls:
 
 
 def _ignored_members(name: str, value: str, chance: float) -> Controls:
-    names = [part.strip() for part in value.split(",") if part.strip()]
+    names = [part.strip(" \t") for part in value.split(",") if part.strip(" \t")]
     allowed = ignored_names(names)
     refused = () if len(allowed) == len(set(names)) else (name,)
     return Controls(ignored=tuple(allowed), ignored_aliases=refused)

@@ -22,6 +22,7 @@ MAX_SAMPLE = 99
 MAX_LABEL = 256
 
 _DIGITS = re.compile(r"[0-9]{1,15}")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ NONE = Controls()
 
 def split_query(query: str) -> tuple[list[tuple[str, str]], str]:
     """The controls in a query string as (name, value), and the query string without them, otherwise as received."""
-    if "foretold-" not in query.lower():
+    if "foretold" not in query.lower() and "%" not in query:
         return [], query
     found, kept = [], []
     for part in query.split("&"):
@@ -87,13 +88,15 @@ def split_query(query: str) -> tuple[list[tuple[str, str]], str]:
 def own_controls(pairs: Iterable[tuple[str, str]]) -> Controls:
     """The controls of our own family among headers or query members.
 
-    Raises BadControl for an unknown `foretold-*` name or a value that can't be read.
+    Raises BadControl for an unknown `foretold-*` name, a value that can't be read or more tags than are allowed.
     """
     settled = NONE
     for name, value in pairs:
-        name, value = name.lower(), value.strip()
+        name, value = name.lower(), value.strip(" \t")
         if name.startswith("foretold-"):
             settled = settled.stricter(_own(name, value))
+    if len(settled.tags) > MAX_CALLER_TAGS:
+        raise BadControl(f"foretold-tags has {len(settled.tags)} tags: at most {MAX_CALLER_TAGS}", param="foretold-tags")
     return settled
 
 
@@ -102,7 +105,7 @@ def cache_control(value: str) -> Controls:
     settled = NONE
     for part in value.split(","):
         name, _, argument = part.partition("=")
-        name, argument = name.strip().lower(), argument.strip().strip('"')
+        name, argument = name.strip(" \t").lower(), argument.strip(" \t").strip('"')
         settled = settled.stricter(_directive(name, argument))
     return settled
 
@@ -114,6 +117,14 @@ def ttl_s(value: str) -> int | None:
     if not _DIGITS.fullmatch(value) or int(value) > CEILING_S:
         return None
     return int(value)
+
+
+def is_label(value: str) -> bool:
+    """Whether a text can name a child namespace: 1 to 256 code points, none a control character.
+
+    Labels that we make hold a line feed, which no caller's may.
+    """
+    return 0 < len(value) <= MAX_LABEL and not _CONTROL.search(value)
 
 
 def _directive(name: str, argument: str) -> Controls:
@@ -142,8 +153,8 @@ def _own(name: str, value: str) -> Controls:
                 raise BadControl(f"foretold-sample is {value!r}: give a number from 0 to {MAX_SAMPLE}", param=name)
             return Controls(sample=int(value))
         case "foretold-namespace":
-            if not 0 < len(value) <= MAX_LABEL:
-                raise BadControl(f"foretold-namespace has {len(value)} characters: give 1 to {MAX_LABEL}", param=name)
+            if not is_label(value):
+                raise BadControl(f"foretold-namespace: give 1 to {MAX_LABEL} characters, none a control", param=name)
             return Controls(children=(value,))
         case "foretold-pace":
             if value != "recorded":
@@ -157,8 +168,6 @@ def _tags(value: str) -> tuple[str, ...]:
     wrong = next((tag for tag in tags if not is_caller_tag(tag)), None)
     if wrong is not None:
         raise BadControl(f"foretold-tags has {wrong!r}: a tag is 1 to 64 of a-z 0-9 _ . : -", param="foretold-tags")
-    if len(tags) > MAX_CALLER_TAGS:
-        raise BadControl(f"foretold-tags has {len(tags)} tags: at most {MAX_CALLER_TAGS}", param="foretold-tags")
     return tags
 
 

@@ -13,7 +13,9 @@ AHEAD_ALLOWED_MS = 5_000
 KV_LEAST_S = 60
 
 _SECONDS = re.compile(r"[0-9]{1,10}")
-_IMF_FIXDATE = re.compile(r"[A-Z][a-z]{2}, ([0-9]{2}) ([A-Z][a-z]{2}) ([0-9]{4}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) GMT")
+_IMF_FIXDATE = re.compile(
+    r"[A-Z][a-z]{2}, ([0-9]{2}) ([A-Z][a-z]{2}) (19[7-9][0-9]|[2-9][0-9]{3}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) GMT"
+)
 _MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 
 
@@ -34,7 +36,7 @@ class Lifetimes:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """`ttl_s` is negative once a record is stale."""
+    """`ttl_s` is above 0 while a record is fresh, and counts down from 0 once it is stale."""
 
     verdict: Verdict
     age_s: int
@@ -48,8 +50,8 @@ def age_s(made_ms: int, now_ms: int) -> int:
 
 def judge(made_ms: int, lifetimes: Lifetimes, now_ms: int) -> Judged:
     age = age_s(made_ms, now_ms)
-    ttl = lifetimes.fresh_s - age
-    if ttl > 0 and made_ms - now_ms <= AHEAD_ALLOWED_MS:
+    ttl = 0 if made_ms - now_ms > AHEAD_ALLOWED_MS else lifetimes.fresh_s - age
+    if ttl > 0:
         return Judged(Verdict.FRESH, age, ttl)
     usable_s = lifetimes.fresh_s + max(lifetimes.stale_while_revalidate_s, lifetimes.stale_if_error_s)
     return Judged(Verdict.STALE if age < usable_s else Verdict.DEAD, age, ttl)
@@ -96,20 +98,20 @@ def upstream_lifetimes(
     """The lifetimes an upstream's own directives leave, as a private cache of one namespace (F2); None: not stored.
 
     `headers` have names in lower case; `keyed` are the request headers that are part of the key.  Without max-age,
-    Expires less Date counts; a date that can't be read has passed (RFC 9111 section 5.3).
+    Expires less Date counts; an Expires that can't be read has passed (RFC 9111 section 5.3), a Date that can't is now.
     """
     directives = _directives(headers.get("cache-control", ""))
     if "no-store" in directives or "no-cache" in directives:
         return None
     if "private" in directives and shared_scope:
         return None
-    vary = {name.strip().lower() for name in headers.get("vary", "").split(",")} - {"", "accept-encoding"}
+    vary = {name.strip(" \t").lower() for name in headers.get("vary", "").split(",")} - {"", "accept-encoding"}
     if not vary <= keyed:
         return None
     if "max-age" in directives:
         allowed_s = _seconds(directives["max-age"])
     elif "expires" in headers:
-        date_s = _http_date_s(headers["date"]) if "date" in headers else now_ms // 1000
+        date_s = _http_date_s(headers.get("date", "")) or now_ms // 1000
         allowed_s = _http_date_s(headers["expires"]) - date_s
     else:
         return lifetimes
@@ -120,13 +122,13 @@ def upstream_lifetimes(
 
 def _seconds(text: str) -> int:
     """A number of seconds; 0 for what is none."""
-    text = text.strip()
+    text = text.strip(" \t")
     return int(text) if _SECONDS.fullmatch(text) else 0
 
 
 def _http_date_s(text: str) -> int:
-    """Unix seconds of an IMF-fixdate (RFC 9110 section 5.6.7); 0, long past, for anything else."""
-    found = _IMF_FIXDATE.fullmatch(text.strip())
+    """Unix seconds of an IMF-fixdate since 1970 (RFC 9110 section 5.6.7); 0, long past, for anything else."""
+    found = _IMF_FIXDATE.fullmatch(text.strip(" \t"))
     if found is None or found[2] not in _MONTHS:
         return 0
     day, month, year, hour, minute, second = found.groups()
@@ -137,5 +139,5 @@ def _directives(value: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for part in value.split(","):
         name, _, argument = part.partition("=")
-        found.setdefault(name.strip().lower(), argument.strip().strip('"'))
+        found.setdefault(name.strip(" \t").lower(), argument.strip(" \t").strip('"'))
     return found

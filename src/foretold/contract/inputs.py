@@ -94,7 +94,7 @@ def must_pass(operation: str, value: Any) -> str | None:
     """Why a query of this body may not be cached at all (rule K12): `server-state` or `remote-tool`; None if it may."""
     if operation not in OPENAI_SHAPED or not isinstance(value, dict):
         return None
-    if value.get("store") not in (None, False) or any(value.get(name) not in (None, False) for name in _SERVER_STATE):
+    if any(_is_asked(value.get(name)) for name in ("store", *_SERVER_STATE)):
         return "server-state"
     if operation == "responses" and (isinstance(value.get("prompt"), dict) or _has_item_reference(value.get("input"))):
         return "server-state"
@@ -160,8 +160,18 @@ def _is_text_or_tokens(item: Any) -> bool:
     return isinstance(item, str) or (isinstance(item, list) and bool(item) and all(_is_token(i) for i in item))
 
 
+def _is_asked(member: Any) -> bool:
+    """Anything but null and false; `0 == False` in Python, so by identity."""
+    return member is not None and member is not False
+
+
 def _has_item_reference(items: Any) -> bool:
-    return isinstance(items, list) and any(isinstance(i, dict) and i.get("type") == "item_reference" for i in items)
+    return isinstance(items, list) and any(isinstance(item, dict) and _is_item_reference(item) for item in items)
+
+
+def _is_item_reference(item: Mapping[str, Any]) -> bool:
+    """The API lets a reference leave out its type; what has neither type nor role can only be one."""
+    return item.get("type") == "item_reference" or (item.get("type") is None and "role" not in item)
 
 
 def _is_remote(tool: Any) -> bool:

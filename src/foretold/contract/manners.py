@@ -35,7 +35,7 @@ def retry_after_s(
         return jittered
     if failure is not None:
         return jittered if failure is Failure.CUT and retries_done == 0 else None
-    asked_s = int(retry_after) if retry_after and _SECONDS.fullmatch(retry_after.strip()) else None
+    asked_s = int(retry_after) if retry_after and _SECONDS.fullmatch(retry_after.strip(" \t")) else None
     if status in (429, 503) and asked_s is not None:
         return asked_s + jittered if asked_s <= LONGEST_WAIT_S else None
     if status in (502, 503, 504):
@@ -50,7 +50,7 @@ def may_fall_back(*, failure: Failure | None, status: int | None) -> bool:
 
 def edge_may_store(cache_status: str | None) -> bool:
     """Whether an edge keeps an answer that came through a node: only what the node itself vouches for."""
-    ours = [m for m in _members(cache_status or "") if m[0] == "Foretold"]
+    ours = [m for m in _members(cache_status or "") if m[:1] == ["Foretold"]]
     if not ours:
         return True
     _, *parameters = ours[-1]

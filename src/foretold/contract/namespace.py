@@ -30,18 +30,16 @@ class Credentials:
 def presented(headers: Iterable[tuple[str, str]]) -> Credentials:
     """The credentials among headers; names in any case, `Bearer` in any case.
 
-    Raises Refused(400) if two different ones are given.
+    One credential in several headers counts as the first of CREDENTIAL_HEADERS.  Raises Refused(400) if two different
+    ones are given.
     """
-    gateway: dict[str, str] = {}
+    given = [(name.lower(), _token(value)) for name, value in headers]
+    gateway = {token: GATEWAY_HEADER for name, token in given if name == GATEWAY_HEADER and token}
     other: dict[str, str] = {}
-    for name, value in headers:
-        name = name.lower()
-        if name == GATEWAY_HEADER:
-            gateway.setdefault(_token(value), name)
-        elif name in CREDENTIAL_HEADERS:
-            other.setdefault(_token(value), name)
-    gateway.pop("", None)
-    other.pop("", None)
+    for header in CREDENTIAL_HEADERS:
+        for name, token in given:
+            if name == header and token:
+                other.setdefault(token, name)
     if len(gateway) > 1 or len(other) > 1:
         names = ", ".join(sorted({*gateway.values(), *other.values()}))
         raise Refused(f"two different credentials in {names}: send one", code="two_credentials", status=400)
@@ -56,16 +54,16 @@ def tenant_namespace(secret: bytes, tenant: str) -> str:
 
 
 def child_namespace(secret: bytes, parent: str, label: str) -> str:
-    """A narrower namespace under a parent's; a label can't hold a line feed unless we made it."""
+    """A narrower namespace under a parent's; no caller's label holds a line feed (controls.is_label)."""
     return hmac.new(secret, f"{parent}\n{label}".encode(), hashlib.sha256).hexdigest()
 
 
 def ignoring_label(names: Iterable[str]) -> str:
-    """The label of the child namespace in which these body members don't count (rule C3).
+    """The label of the child namespace in which these body members don't count (rule C3), each once, sorted.
 
-    The line feed keeps it apart from every label a header can carry.
+    The line feed keeps it apart from every label a caller can give.
     """
-    return "ignore\n" + "\n".join(names)
+    return "ignore\n" + "\n".join(sorted(set(names)))
 
 
 def tenant_of(credentials: Credentials, *, tenants: dict[str, str] | None, shared_route: str | None = None) -> str:
@@ -92,5 +90,6 @@ def api_key_hash(api_key: str) -> str:
 
 
 def _token(value: str) -> str:
-    scheme, _, token = value.strip().partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else value.strip()
+    value = value.strip(" \t")
+    scheme, _, token = value.partition(" ")
+    return token.strip(" \t") if scheme.lower() == "bearer" else value

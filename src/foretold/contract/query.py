@@ -37,7 +37,8 @@ def keyed_headers(
 ) -> tuple[tuple[str, str], ...]:
     """The headers that count, sorted by name (K3).
 
-    Names come in any case; lines of one name are joined by ", " in their order (RFC 9110 section 5.3).
+    Names come in any case; lines of one name are joined by ", " in their order (RFC 9110 section 5.3).  Around a value
+    only spaces and tabs don't count: that is all the white space HTTP knows there.
     """
     counted = KEYED_HEADERS.union(name.lower() for name in also)
     if operation.startswith(("json ", "get ")):
@@ -46,5 +47,6 @@ def keyed_headers(
     for name, value in headers:
         name = name.lower()
         if name in counted:
-            joined[name] = f"{joined[name]}, {value.strip()}" if name in joined else value.strip()
+            value = value.strip(" \t")
+            joined[name] = f"{joined[name]}, {value}" if name in joined else value
     return tuple(sorted(joined.items()))

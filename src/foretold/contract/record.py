@@ -10,12 +10,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import hmac
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
-from foretold.contract.canonical import canonical
+from foretold.contract.canonical import Unkeyable, canonical, settle
 from foretold.errors import RecordCorrupt
 
 MAGIC = b"FTD\x01"
@@ -59,6 +60,10 @@ class Record:
     usage: dict[str, Any] | None = None
     rest: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def body_sha256(self) -> str:
+        return hashlib.sha256(self.body).hexdigest()
+
 
 _KINDS = {"answer", "negative", "pointer"}
 _SHAPES = {"whole", "events", "vector"}
@@ -70,15 +75,18 @@ _KNOWN = {f.name for f in dataclasses.fields(Record)} - {"body", "rest"} | {"bod
 
 
 def pack(record: Record, secret: bytes) -> bytes:
-    """The bytes of a record.  Raises ValueError if its header is longer than 16 KiB."""
+    """The bytes of a record.
+
+    Raises ValueError if its header is longer than 16 KiB or holds a number that has no canonical form.
+    """
     members: dict[str, Any] = {
         f.name: getattr(record, f.name) for f in dataclasses.fields(record) if f.name not in ("body", "rest")
     }
     members["headers"] = [list(pair) for pair in record.headers]
     members["has"] = list(record.has)
-    members |= {"body_sha256": hashlib.sha256(record.body).hexdigest(), "body_bytes": len(record.body)}
+    members |= {"body_sha256": record.body_sha256, "body_bytes": len(record.body)}
     members = {name: value for name, value in members.items() if value is not None}
-    header = canonical({**record.rest, **members})
+    header = _sealed_text({**record.rest, **members})
     if len(header) > MAX_HEADER_BYTES:
         raise ValueError(f"the record's header has {len(header)} bytes; at most {MAX_HEADER_BYTES} are kept")
     seal = hmac.digest(secret, header, "sha256")
@@ -111,6 +119,14 @@ def open_sealed(blob: bytes, secret: bytes) -> Record:
     return _from_header(header, body)
 
 
+def _sealed_text(members: dict[str, Any]) -> bytes:
+    """The header's text; settling happens on a copy, since `usage` and `rest` are their owners'."""
+    try:
+        return canonical(settle(orjson.loads(orjson.dumps(members))))
+    except Unkeyable:
+        raise ValueError("the record's header holds a number beyond what JSON readers agree on") from None
+
+
 def _from_header(header: bytes, body: bytes) -> Record:
     try:
         members: dict[str, Any] = orjson.loads(header)
@@ -118,6 +134,8 @@ def _from_header(header: bytes, body: bytes) -> Record:
             raise RecordCorrupt("a text is missing from the header")
         if not all(type(members[name]) is int for name in _NUMBERS):
             raise RecordCorrupt("a number is missing from the header")
+        if not _are_of_their_kinds(members):
+            raise RecordCorrupt("a member of the header is of the wrong kind")
         if members["kind"] not in _KINDS or members["shape"] not in _SHAPES:
             raise RecordCorrupt("an unknown kind or shape")
         if members["body_bytes"] != len(body) or members["body_sha256"] != hashlib.sha256(body).hexdigest():
@@ -130,6 +148,24 @@ def _from_header(header: bytes, body: bytes) -> Record:
         return Record(**known, body=body, rest=rest)
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as e:
         raise RecordCorrupt(f"the header is not a record's: {type(e).__name__}") from None
+
+
+def _are_of_their_kinds(members: dict[str, Any]) -> bool:
+    headers, has, tags = members["headers"], members["has"], members["tags"]
+    return (
+        isinstance(headers, list)
+        and all(isinstance(pair, list) and len(pair) == 2 and _are_texts(pair) for pair in headers)
+        and isinstance(has, list)
+        and _are_texts(has)
+        and isinstance(tags, dict)
+        and _are_texts(tags.values())
+        and isinstance(members.get("engine", ""), str)
+        and isinstance(members.get("usage", {}), dict)
+    )
+
+
+def _are_texts(values: Iterable[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
 
 
 def kept_headers(headers: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:

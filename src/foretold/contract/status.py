@@ -51,8 +51,8 @@ def etag(body_sha256: str, shape: str) -> str:
 
 def etag_matches(if_none_match: str, tag: str) -> bool:
     """Weak comparison of a list of validators, or `*` (RFC 9110 section 13.1.2)."""
-    return if_none_match.strip() == "*" or any(
-        part.strip().removeprefix("W/") == tag.removeprefix("W/") for part in if_none_match.split(",")
+    return if_none_match.strip(" \t") == "*" or any(
+        part.strip(" \t").removeprefix("W/") == tag.removeprefix("W/") for part in if_none_match.split(",")
     )
 
 

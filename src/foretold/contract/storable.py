@@ -12,7 +12,7 @@ NEGATIVE_STATUSES = frozenset({400, 404, 413, 422})
 NEGATIVE_S = 10
 
 _LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-_ALWAYS_FINISHED = frozenset({"stop", "tool_calls", "function_call"})
+_ALWAYS_FINISHED = ("stop", "tool_calls", "function_call")
 
 
 def has_limit(body: Any) -> bool:

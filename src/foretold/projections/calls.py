@@ -7,6 +7,7 @@ follows from the recorded one and given randomness: the same inside one answer, 
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import Any
 
 import orjson
@@ -16,6 +17,7 @@ from foretold.contract.events import DONE, Event, split
 SHORTEST_RANDOM_PART = 9
 RANDOM_PART = 24
 
+_NOT_KEPT = re.compile(rb"data[:\r\n]|[\r\n]")
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -56,8 +58,8 @@ def _event_with_fresh_ids(event: Event, randomness: bytes) -> bytes:
     chunk = orjson.loads(event.data)
     if not _freshen(chunk, "delta", randomness):
         return event.raw
-    name = f"event: {event.name}\n".encode() if event.name else b""
-    return name + b"data: " + orjson.dumps(chunk) + b"\n\n"
+    others = b"".join(line for line in event.raw.splitlines(keepends=True) if not _NOT_KEPT.match(line))
+    return others + b"data: " + orjson.dumps(chunk) + b"\n\n"
 
 
 def _freshen(answer: Any, holder: str, randomness: bytes) -> bool:

@@ -13,7 +13,10 @@ _OPTIONS = ("max_tokens", "temperature", "seed", "stop")
 
 def question_of(body: bytes) -> dict[str, Any]:
     """The chat body that asks a text model the same; raises Malformed for anything but the five known members."""
-    asked = orjson.loads(body)
+    try:
+        asked = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise Malformed("the body is not JSON that a text model can be asked by") from None
     if not isinstance(asked, dict) or not isinstance(asked.get("prompt"), str):
         raise Malformed('a text model is asked by {"prompt": "…"}: `prompt` must be a text', param="prompt")
     unknown = sorted(asked.keys() - {"prompt", *_OPTIONS})

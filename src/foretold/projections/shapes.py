@@ -25,26 +25,27 @@ def folded(operation: str, transcript: bytes) -> dict[str, Any]:
     return WHOLE_OF[operation](split(transcript)[0])
 
 
-def whole(operation: str, body: bytes, *, shape: str, randomness: bytes) -> bytes:
-    """A record's body as one JSON document."""
+def whole(operation: str, body: bytes, *, shape: str, randomness: bytes | None = None) -> bytes:
+    """A record's body as one JSON document; with randomness, tool calls get fresh ids."""
     if shape == "events":
         answer = folded(operation, body)
-        calls.whole_with_fresh_ids(answer, randomness)
+        if randomness is not None:
+            calls.whole_with_fresh_ids(answer, randomness)
         return orjson.dumps(answer)
-    if operation == "chat" and calls.has_calls(body):
+    if randomness is not None and operation == "chat" and calls.has_calls(body):
         answer = orjson.loads(body)
         if calls.whole_with_fresh_ids(answer, randomness):
             return orjson.dumps(answer)
     return body
 
 
-def events(operation: str, body: bytes, *, shape: str, usage: bool, randomness: bytes) -> bytes:
+def events(operation: str, body: bytes, *, shape: str, usage: bool, randomness: bytes | None = None) -> bytes:
     """A record's body as a transcript, with the usage event only for those who asked for it."""
     if shape == "events":
         transcript = body if usage else without_usage(body)
     else:
         transcript = TRANSCRIPT_OF[operation](orjson.loads(body), usage=usage)
-    if operation == "chat" and calls.has_calls(transcript):
+    if randomness is not None and operation == "chat" and calls.has_calls(transcript):
         return calls.transcript_with_fresh_ids(transcript, randomness)
     return transcript
 

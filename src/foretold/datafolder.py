@@ -1,0 +1,97 @@
+"""The folder a node keeps between its runs: secret, admin token, generations, answers, models.
+
+All of it is this user's alone: folders 0700, files 0600.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+from foretold.errors import ConfigError
+
+SECRET_BYTES = 32
+
+
+class DataFolder:
+    def __init__(self, path: Path):
+        """Makes the folder where there is none.  Raises ConfigError if it can't be used."""
+        self.path = path
+        try:
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as e:
+            raise ConfigError(f"the data folder {path} can't be made: {e.strerror}; set `data` or FORETOLD_HOME") from None
+        if not os.access(path, os.W_OK | os.X_OK):
+            raise ConfigError(f"the data folder {path} can't be written: set `data` or FORETOLD_HOME to one that can")
+
+    @property
+    def answers(self) -> Path:
+        return self.path / "answers"
+
+    @property
+    def models(self) -> Path:
+        return self.path / "models"
+
+    @property
+    def generations(self) -> Path:
+        return self.path / "generations.json"
+
+    def secret(self) -> bytes:
+        """The deployment secret, made at first start."""
+        text = _kept(self.path / "secret", lambda: secrets.token_hex(SECRET_BYTES))
+        try:
+            secret = bytes.fromhex(text)
+        except ValueError:
+            secret = b""
+        if len(secret) != SECRET_BYTES:
+            raise ConfigError(
+                f"{self.path / 'secret'} must hold {SECRET_BYTES} bytes as hex digits; without the old secret all answers are lost"
+            )
+        return secret
+
+    def admin_token(self) -> str:
+        """What the `/-/` paths ask for, made at first start."""
+        return _kept(self.path / "admin-token", lambda: f"fa_{secrets.token_urlsafe(24)}")
+
+
+def default_path() -> Path:
+    """FORETOLD_HOME, else the user's data folder by the XDG rules."""
+    if home := os.environ.get("FORETOLD_HOME"):
+        return Path(home)
+    base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(base).expanduser() / "foretold"
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Replaces a file so that after any crash it holds the old content or the new."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _kept(path: Path, make: Callable[[], str]) -> str:
+    """The text of a private file, made if it isn't there; of two processes at once one makes it for both."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return path.read_text().strip()
+    with open(descriptor, "w") as file:
+        text = make()
+        file.write(text + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    return text

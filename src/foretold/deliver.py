@@ -1,0 +1,203 @@
+"""From records and rides to answers: shape, headers, and what they say about the cache (rules P3, S1, S2)."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, replace
+
+import orjson
+
+from foretold.contract.events import Splitter
+from foretold.contract.freshness import Judged, Verdict
+from foretold.contract.record import KEPT_HEADERS
+from foretold.contract.status import CacheStatus, client_cache_control, etag, etag_matches, listed, may_answer_304
+from foretold.errors import OriginError
+from foretold.flight import Ride
+from foretold.landing import is_events
+from foretold.memo import Named
+from foretold.outcome import Ended, How, Outcome
+from foretold.ports import Asked, Incoming
+from foretold.projections import calls, shapes
+from foretold.tiers import Held, Tiers
+
+_OURS = frozenset(
+    "cache-status cf-aig-cache-status cache-control etag expires last-modified pragma content-length set-cookie".split()
+)
+
+
+@dataclass(slots=True)
+class Answer:
+    """What goes to the caller: a whole body, or chunks as they come.  `close` is awaited once, however it ended."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    outcome: Outcome
+    body: bytes = b""
+    chunks: AsyncIterator[bytes] | None = None
+    close: Callable[[], Awaitable[None]] | None = None
+
+
+def hit(held: Held, judged: Judged, named: Named, outcome: Outcome, tiers: Tiers) -> Answer:
+    """The answer of a record: 304 where the caller's copy is the same."""
+    record = held.record
+    shape = _shape_for(record.operation, record.shape, named.streamed)
+    tag = etag(held.body_sha256, shape)
+    status = CacheStatus(hit=True, ttl_s=judged.ttl_s, key=None if named.route.shared else record.key)
+    headers = [
+        ("cache-status", str(status)),
+        ("cf-aig-cache-status", "HIT"),
+        ("age", str(judged.age_s)),
+        ("etag", tag),
+        ("cache-control", client_cache_control(named.method, hit=True)),
+    ]
+    outcome.how = How.HIT if judged.verdict is Verdict.FRESH else How.STALE
+    outcome.origin_ms = record.took_ms
+    if named.if_none_match is not None and may_answer_304(named.method) and etag_matches(named.if_none_match, tag):
+        return Answer(304, headers, outcome)
+    kind = record.content_type if shape == record.shape else _content_type(shape)
+    headers += [("content-type", kind), *(h for h in record.headers if h[0] != "content-type")]
+    return Answer(record.status, headers, outcome, body=_ready(held, named, shape, tiers))
+
+
+async def from_ride(ride: Ride, named: Named, outcome: Outcome, *, status: CacheStatus) -> Answer:
+    """The answer of a flight, as soon as its head is here.  Raises what kept it from coming."""
+    incoming = await ride.head()
+    outcome.status = incoming.status
+    came = _shape_that_came(incoming)
+    wanted = _shape_for(named.query.operation, came, named.streamed) if incoming.status == 200 else came
+    if wanted != came:
+        body = _projected(await ride.whole(), named.query.operation, came, wanted, usage=named.usage)
+        outcome.stored = ride.flight.why_not_kept is None
+        headers = _miss_headers(incoming, status, outcome)
+        headers = [h for h in headers if h[0] != "content-type"] + [("content-type", _content_type(wanted))]
+        return Answer(incoming.status, headers, outcome, body=body, close=ride.leave)
+    outcome.stored = incoming.status == 200 and not incoming.is_fallback
+    headers = _miss_headers(incoming, status, outcome)
+    if came == "events" and incoming.status == 200:
+        chunks = _events(ride.chunks(), outcome, withhold_usage=not named.usage)
+    else:
+        chunks = _as_they_come(ride.chunks(), outcome)
+        headers += _length(incoming)
+    return Answer(incoming.status, headers, outcome, chunks=chunks, close=ride.leave)
+
+
+async def passed(incoming: Incoming, asked: Asked, outcome: Outcome, *, status: CacheStatus) -> Answer:
+    """An answer that goes through as it is, but for the shape: an origin that only streams is folded."""
+    outcome.status = incoming.status
+    headers = _miss_headers(incoming, status, outcome)
+    headers += [h for h in incoming.headers if h[0] == "set-cookie"]
+    came = _shape_that_came(incoming)
+    if incoming.status == 200 and came == "events" and asked.operation in shapes.WHOLE_OF and not asked.streamed:
+        try:
+            transcript = b"".join([chunk async for chunk in incoming.chunks()])
+        finally:
+            await incoming.close()
+        headers = [h for h in headers if h[0] != "content-type"] + [("content-type", shapes.JSON)]
+        return Answer(200, headers, outcome, body=_projected(transcript, asked.operation, came, "whole", usage=True))
+    if came == "events" and asked.operation in shapes.WHOLE_OF:
+        chunks = _events(incoming.chunks(), outcome, withhold_usage=not asked.usage)
+    else:
+        chunks = _as_they_come(incoming.chunks(), outcome)
+        headers += _length(incoming)
+    return Answer(incoming.status, headers, outcome, chunks=chunks, close=incoming.close)
+
+
+def error_event(error: OriginError) -> bytes:
+    """What ends a stream that broke off, so that no client takes it for whole."""
+    told = {"message": f"The answer broke off, what came is not all of it: {error}", "type": "upstream_error", "code": error.code}
+    return b"data: " + orjson.dumps({"error": told}) + b"\n\n"
+
+
+def _ready(held: Held, named: Named, shape: str, tiers: Tiers) -> bytes:
+    """The body in the shape asked for, from beside the record if it was made before."""
+    record = held.record
+    usage = named.usage or shape == "whole"
+    found = held.shapes.get((shape, usage))
+    if found is not None:
+        return found
+    body = held.body
+    if record.operation not in shapes.WHOLE_OF:
+        return body
+    randomness = secrets.token_bytes(16)
+    if shape == "whole":
+        made = shapes.whole(record.operation, body, shape=record.shape, randomness=randomness)
+    else:
+        made = shapes.events(record.operation, body, shape=record.shape, usage=usage, randomness=randomness)
+    # Ids of tool calls are fresh in every delivery, so such an answer is never ready beforehand.
+    if not calls.has_calls(body):
+        held.shapes[shape, usage] = made
+        tiers.grown(record.key, held, len(made))
+    return made
+
+
+def _shape_for(operation: str, came: str, streamed: bool) -> str:
+    if operation not in shapes.WHOLE_OF:
+        return came
+    return "events" if streamed else "whole"
+
+
+def _content_type(shape: str) -> str:
+    return shapes.EVENT_STREAM if shape == "events" else shapes.JSON
+
+
+def _projected(body: bytes, operation: str, came: str, wanted: str, *, usage: bool) -> bytes:
+    try:
+        if wanted == "whole":
+            return shapes.whole(operation, body, shape=came)
+        return shapes.events(operation, body, shape=came, usage=usage)
+    except (ValueError, KeyError, TypeError):
+        raise OriginError("the origin's answer is not one of its dialect: it can't be given in the shape asked for") from None
+
+
+def _shape_that_came(incoming: Incoming) -> str:
+    return "events" if is_events(dict(incoming.headers).get("content-type", "")) else "whole"
+
+
+def _length(incoming: Incoming) -> list[tuple[str, str]]:
+    return [] if incoming.length is None else [("content-length", str(incoming.length))]
+
+
+def _miss_headers(incoming: Incoming, status: CacheStatus, outcome: Outcome) -> list[tuple[str, str]]:
+    """What goes with an answer that came from an origin; those who ride along get no header meant for the first."""
+    if incoming.is_fallback:
+        status = replace(status, detail="fallback")
+    if status.forwarded != "bypass" and not status.collapsed:
+        status = replace(status, stored=outcome.stored)
+    outcome.detail = status.detail
+    theirs = [h for h in incoming.headers if h[0] not in _OURS and (not status.collapsed or h[0] in KEPT_HEADERS)]
+    before = next((value for name, value in incoming.headers if name == "cache-status"), None)
+    return [
+        ("cache-status", listed(before, status)),
+        ("cf-aig-cache-status", "MISS"),
+        ("cache-control", "no-store"),
+        *theirs,
+    ]
+
+
+async def _as_they_come(chunks: AsyncIterator[bytes], outcome: Outcome) -> AsyncIterator[bytes]:
+    try:
+        async for chunk in chunks:
+            yield chunk
+    except OriginError:
+        outcome.ended = Ended.CUT
+        raise
+
+
+async def _events(chunks: AsyncIterator[bytes], outcome: Outcome, *, withhold_usage: bool) -> AsyncIterator[bytes]:
+    """Events as they come, each in its own bytes and never half of one, so that an error can be told after any."""
+    splitter = Splitter()
+    try:
+        async for chunk in chunks:
+            whole = splitter.feed(chunk)
+            if withhold_usage:
+                whole = [event for event in whole if not shapes.tells_only_usage(event)]
+            if whole:
+                yield b"".join(whole)
+    except OriginError as error:
+        outcome.ended = Ended.CUT
+        yield error_event(error)
+        return
+    rest = splitter.rest()
+    if rest:
+        yield rest

@@ -1,0 +1,1 @@
+"""The wire protocols clients speak."""

@@ -1,0 +1,50 @@
+"""JSON bodies as dialects read them: keyed, or known to pass and why (rule K8)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from foretold.contract.canonical import Unkeyable, read
+from foretold.errors import Malformed
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A settled value; or, where `unkeyable` says why there is none, the members a query is routed by."""
+
+    value: Any
+    unkeyable: str | None = None
+
+
+class _Routing(msgspec.Struct):
+    model: Any = None
+    stream: Any = None
+    cache: Any = None
+
+
+def read_body(body: bytes) -> Body:
+    """Raises Malformed for what is not JSON."""
+    try:
+        return Body(read(body))
+    except Unkeyable as e:
+        return Body(_routing_members(body), f"unkeyable-{e.why}")
+
+
+def _routing_members(body: bytes) -> dict[str, Any]:
+    """What routes a body whose whole value has no key, without building the rest of it."""
+    try:
+        members = msgspec.json.decode(body, type=_Routing)
+        return msgspec.structs.asdict(members)
+    except msgspec.ValidationError:
+        return {}  # JSON, but no object
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        raise Malformed("the body is not JSON") from None
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,222 @@
+"""One run of an origin for a key, shared by all who ask meanwhile.
+
+The flight owns its task: callers come and go, and it is cancelled only when nobody is aboard.  Riders read one
+buffer, each at its own place, so that a late one gets what has come at once and the rest live.  What is landed (kept)
+is landed before any rider sees the end, so that whoever asks next finds it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Protocol
+
+from foretold.errors import ForetoldError, OriginCut, OriginError
+from foretold.ports import Incoming
+
+SHARED_BUFFER_BYTES = 8 * 1024 * 1024
+AHEAD_BYTES = 256 * 1024
+
+_log = logging.getLogger("foretold")
+
+
+class Landing(Protocol):
+    def __call__(self, incoming: Incoming, body: bytes) -> str | None:
+        """Keeps the answer of a flight that ended cleanly; None if it was kept, else why not."""
+        ...
+
+
+class Flight:
+    def __init__(
+        self, take_off: Callable[[], Awaitable[Incoming]], land: Landing, *, finishes_alone: bool, tells_usage: bool
+    ):
+        self.incoming: Incoming | None = None
+        self.error: ForetoldError | None = None
+        self.ended = False
+        self.why_not_kept: str | None = None
+        self.may_land = True
+        self.given_up = False
+        self.tells_usage = tells_usage
+        self._finishes_alone = finishes_alone
+        self.riders: set[Ride] = set()
+        self._take_off = take_off
+        self._land = land
+        self._chunks: list[bytes] = []
+        self._first = 0
+        self._bytes = 0
+        self._caught_up = asyncio.Event()
+        self.task = asyncio.create_task(self._fly())
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its buffer still holds all that has come of the answer."""
+        return self._first == 0 and self._bytes <= SHARED_BUFFER_BYTES
+
+    @property
+    def can_be_joined(self) -> bool:
+        return self.is_whole and not self.ended and not self.given_up
+
+    def board(self) -> Ride:
+        ride = Ride(self)
+        self.riders.add(ride)
+        return ride
+
+    def left(self, ride: Ride) -> None:
+        self.riders.discard(ride)
+        self._caught_up.set()
+        if not self.riders and not self.ended and not self._finishes_alone:
+            self.given_up = True
+            self.task.cancel()
+
+    def chunk(self, place: int) -> bytes | None:
+        """The chunk at a place, if it is here."""
+        at = place - self._first
+        return self._chunks[at] if at < len(self._chunks) else None
+
+    def moved_on(self) -> None:
+        """A rider read a chunk: an overlong flight forgets what all have read."""
+        if self.is_whole:
+            return
+        slowest = min((r.place for r in self.riders), default=self._first + len(self._chunks))
+        del self._chunks[: slowest - self._first]
+        self._first = slowest
+        self._caught_up.set()
+
+    async def _fly(self) -> None:
+        try:
+            self.incoming = await self._take_off()
+            self._tell()
+            async for chunk in self.incoming.chunks():
+                self._chunks.append(chunk)
+                self._bytes += len(chunk)
+                self._tell()
+                if not self.is_whole:
+                    await self._wait_for_riders()
+            if self.is_whole and self.may_land:
+                self.why_not_kept = self._land(self.incoming, b"".join(self._chunks))
+            else:
+                self.why_not_kept = "too-long" if self.may_land else "purged"
+        except ForetoldError as e:
+            self.error = e
+        except asyncio.CancelledError:
+            self.error = OriginCut("the query was given up because nobody waited for it")
+            raise
+        except Exception:
+            # A fault of ours must not leave riders waiting for ever: they are told, and it is logged whole.
+            _log.exception("a flight failed")
+            self.error = OriginError("the answer could not be fetched because of a fault in Foretold")
+        finally:
+            self.ended = True
+            self._tell()
+            if self.incoming is not None:
+                await self.incoming.close()
+
+    async def _wait_for_riders(self) -> None:
+        """Holds the origin back while the slowest rider of an overlong answer is far behind."""
+        self.moved_on()
+        while self.riders and sum(map(len, self._chunks)) > AHEAD_BYTES:
+            self._caught_up.clear()
+            await self._caught_up.wait()
+
+    def _tell(self) -> None:
+        for ride in self.riders:
+            ride.news.set()
+
+
+class Ride:
+    """One caller's seat in a flight.  Whoever boards must leave."""
+
+    def __init__(self, flight: Flight):
+        self.flight = flight
+        self.place = 0
+        self.news = asyncio.Event()
+
+    async def head(self) -> Incoming:
+        """The answer's head; raises what kept it from coming."""
+        while self.flight.incoming is None:
+            self._raise_if_failed()
+            await self._wait()
+        return self.flight.incoming
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The body as it comes; raises OriginError if it breaks off."""
+        while True:
+            chunk = self.flight.chunk(self.place)
+            if chunk is not None:
+                self.place += 1
+                self.flight.moved_on()
+                yield chunk
+            elif self.flight.ended:
+                self._raise_if_failed()
+                return
+            else:
+                await self._wait()
+
+    async def whole(self) -> bytes:
+        """All of the body; raises OriginError if it breaks off."""
+        return b"".join([chunk async for chunk in self.chunks()])
+
+    async def leave(self) -> None:
+        self.flight.left(self)
+
+    async def _wait(self) -> None:
+        self.news.clear()
+        await self.news.wait()
+
+    def _raise_if_failed(self) -> None:
+        if self.flight.error is not None:
+            raise self.flight.error
+
+
+class Flights:
+    """The flights in the air, by key."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[str, Flight] = {}
+        self._all: set[Flight] = set()
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def join(self, key: str, *, usage: bool) -> Ride | None:
+        """A seat in the flight for a key, if there is one that can still be joined and tells usage where wanted."""
+        flight = self._by_key.get(key)
+        if flight is None or not flight.can_be_joined or (usage and not flight.tells_usage):
+            return None
+        return flight.board()
+
+    def start(
+        self,
+        key: str,
+        take_off: Callable[[], Awaitable[Incoming]],
+        land: Landing,
+        *,
+        finishes_alone: bool,
+        tells_usage: bool,
+    ) -> Ride:
+        """A seat in a new flight, which later callers of the key may join."""
+        flight = Flight(take_off, land, finishes_alone=finishes_alone, tells_usage=tells_usage)
+        self._by_key[key] = flight
+        # The set keeps the task alive: the loop itself refers to tasks only weakly.
+        self._all.add(flight)
+        flight.task.add_done_callback(lambda _: self._ended(key, flight))
+        return flight.board()
+
+    def forget(self, key: str) -> None:
+        """Whatever is in the air for a key goes to those aboard and is not kept."""
+        flight = self._by_key.pop(key, None)
+        if flight is not None:
+            flight.may_land = False
+
+    async def close(self) -> None:
+        """Cancels all that still fly."""
+        flying = [flight.task for flight in self._all]
+        for task in flying:
+            task.cancel()
+        await asyncio.gather(*flying, return_exceptions=True)
+
+    def _ended(self, key: str, flight: Flight) -> None:
+        self._all.discard(flight)
+        if self._by_key.get(key) is flight:
+            del self._by_key[key]

@@ -1,0 +1,98 @@
+"""Records on their way into the tiers: off the response path, bounded, dropped with a count when full."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from foretold.contract.freshness import judge, kv_expiration_s
+from foretold.contract.record import Record, pack
+from foretold.tier import Tier
+from foretold.tiers import Tiers, lifetimes_of
+
+QUEUE_BYTES = 64 * 1024 * 1024
+AT_ONCE = 256
+
+
+class Keeping:
+    def __init__(self, tiers: Tiers, *, secret: bytes, largest_bytes: int, now_ms: Callable[[], int]):
+        self._tiers = tiers
+        self._secret = secret
+        self._largest_bytes = largest_bytes
+        self._now_ms = now_ms
+        self._queues = [_Queue(tier) for tier in tiers.below]
+
+    def keep(self, record: Record) -> str | None:
+        """Puts a record into memory at once and queues it for the tiers below; None, or why it isn't kept."""
+        try:
+            blob = pack(record, self._secret)
+        except ValueError:
+            return "header-too-long"
+        if len(blob) > self._largest_bytes:
+            return "too-long"
+        self._tiers.keep_in_memory(record, blob)
+        lifetimes = lifetimes_of(record)
+        keep_s = kv_expiration_s(judge(record.made_ms, lifetimes, self._now_ms()), lifetimes)
+        for queue in self._queues:
+            queue.add(record.key, blob, keep_s)
+        return None
+
+    async def forget(self, key: str) -> None:
+        """Takes a record out of memory, the queues and every tier.  Raises StoreError."""
+        for queue in self._queues:
+            queue.waiting.pop(key, None)
+        await self._tiers.delete(key)
+
+    async def flush(self) -> None:
+        """Returns when all that was queued has reached its tier or failed."""
+        for queue in self._queues:
+            await queue.flush()
+
+    async def close(self) -> None:
+        await self.flush()
+        for queue in self._queues:
+            await queue.close()
+
+
+class _Queue:
+    """What waits for one tier: the newest blob of each key."""
+
+    def __init__(self, tier: Tier):
+        self.tier = tier
+        self.waiting: dict[str, tuple[bytes, int]] = {}
+        self._bytes = 0
+        self._news = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._worker: asyncio.Task[None] | None = None
+
+    def add(self, key: str, blob: bytes, keep_s: int) -> None:
+        if self._bytes + len(blob) > QUEUE_BYTES:
+            self.tier.counts.dropped += 1
+            return
+        self.waiting[key] = (blob, keep_s)
+        self._bytes += len(blob)
+        self._idle.clear()
+        self._news.set()
+        if self._worker is None:
+            self._worker = asyncio.create_task(self._work())
+
+    async def flush(self) -> None:
+        await self._idle.wait()
+
+    async def close(self) -> None:
+        if self._worker is not None:
+            self._worker.cancel()
+            await asyncio.gather(self._worker, return_exceptions=True)
+
+    async def _work(self) -> None:
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            while self.waiting:
+                batch = dict(list(self.waiting.items())[:AT_ONCE])
+                for key in batch:
+                    del self.waiting[key]
+                await asyncio.gather(*(self.tier.put(k, blob, keep_s=s) for k, (blob, s) in batch.items()))
+                self._bytes = sum(len(blob) for blob, _ in self.waiting.values())
+            self._idle.set()

@@ -1,0 +1,110 @@
+"""From an answer that has ended to a record, or the reason why there is none (rules P1, F1, F2, R2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from foretold.contract import storable
+from foretold.contract.events import ends_cleanly, split
+from foretold.contract.freshness import Lifetimes, made_ms, upstream_lifetimes
+from foretold.contract.query import KEYED_HEADERS
+from foretold.contract.record import Record, kept_headers
+from foretold.ports import Asked, Incoming
+from foretold.projections import shapes
+from foretold.projections.fold import NotAnAnswer
+from foretold.memo import Named
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """What was known when a flight began: the tags' generations are those of that moment (rule G1)."""
+
+    asked: Asked
+    named: Named
+    lifetimes: Lifetimes
+    tags: dict[str, str]
+    asked_ms: int
+    asked_for_usage: bool
+
+
+def record_of(departure: Departure, incoming: Incoming, body: bytes, *, now_ms: int) -> Record | str:
+    """The record of a cleanly ended answer, or one word that says why it isn't kept."""
+    asked, named = departure.asked, departure.named
+    if incoming.is_fallback:
+        return "fallback"
+    if not incoming.is_proven:
+        return "end-unproven"
+    headers = dict(incoming.headers)
+    shape = "events" if is_events(headers.get("content-type", "")) else "whole"
+    value, why = _judged(asked, incoming.status, headers.get("content-type", ""), body, shape)
+    if why is None:
+        limited = asked.limited or named.route.answer_limited
+        why = storable.why_not(asked.operation, incoming.status, value, limited=limited)
+    if why is not None:
+        return why
+    lifetimes: Lifetimes | None = departure.lifetimes
+    if named.route.respects_upstream:
+        keyed = KEYED_HEADERS | named.route.keyed_headers | {"accept-language"}
+        lifetimes = upstream_lifetimes(
+            headers, departure.lifetimes, shared_scope=named.route.shared, keyed=keyed, now_ms=now_ms
+        )
+    if lifetimes is None:
+        return "upstream-forbids"
+    usage = value.get("usage") if isinstance(value, dict) else None
+    usage = usage if isinstance(usage, dict) else None
+    return Record(
+        key=named.key,
+        namespace=named.query.namespace,
+        operation=asked.operation,
+        model=named.query.model,
+        revision=named.query.revision,
+        engine=named.route.engine,
+        kind="answer",
+        made_ms=made_ms(now_ms, headers.get("age")),
+        asked_ms=departure.asked_ms,
+        fresh_s=lifetimes.fresh_s,
+        stale_while_revalidate_s=lifetimes.stale_while_revalidate_s,
+        stale_if_error_s=lifetimes.stale_if_error_s,
+        status=incoming.status,
+        content_type=headers.get("content-type", "application/octet-stream"),
+        headers=kept_headers(list(incoming.headers)),
+        shape=shape,
+        has=("usage",) if usage is not None or departure.asked_for_usage else (),
+        took_ms=now_ms - departure.asked_ms,
+        tags=departure.tags,
+        body=body,
+        usage=usage,
+    )
+
+
+def is_events(content_type: str) -> bool:
+    return content_type.partition(";")[0].strip().lower() == "text/event-stream"
+
+
+def is_json(content_type: str) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind == "application/json" or kind.endswith("+json")
+
+
+def _judged(asked: Asked, status: int, content_type: str, body: bytes, shape: str) -> tuple[Any, str | None]:
+    """The JSON value of an answer, folded if it is a transcript; or why it can't be one."""
+    if status != 200:
+        return None, "status"
+    if not body:
+        return None, "empty"
+    try:
+        if shape == "events":
+            if asked.operation not in shapes.WHOLE_OF:
+                return None, "events"
+            events, rest = split(body)
+            if not ends_cleanly(events, rest):
+                return None, "no-clean-end"
+            return shapes.WHOLE_OF[asked.operation](events), None
+        if is_json(content_type):
+            return orjson.loads(body), None
+    except (NotAnAnswer, UnicodeDecodeError, orjson.JSONDecodeError):
+        return None, "unreadable"
+    return (None, None) if asked.operation.startswith("get ") else (None, "not-json")

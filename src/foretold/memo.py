@@ -1,0 +1,114 @@
+"""From the raw bytes of a request to what it was found to ask, for those who repeat themselves.
+
+Two levels: a head, once all guards have accepted it, and a body *within that head*.  Everything that the key depends
+on is in one of the two or fixed for the memo's life; it is thrown away whole when configuration, catalogue or
+credentials change.  Bounded by halves: when the young half is full it becomes the old one, and the old is forgotten.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from foretold.contract.controls import Controls
+from foretold.contract.namespace import Credentials
+from foretold.contract.query import Query
+from foretold.ports import Dialect, Request
+from foretold.routes import Route
+from foretold.scope import Namespaces
+
+LONGEST_BODY_KEPT = 4096
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Head:
+    """A request's head after all guards; two heads are one only if they are the same object."""
+
+    request: Request
+    dialect: Dialect
+    credentials: Credentials
+    tenant: str
+    controls: Controls
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Named:
+    """A query with its key, and what the hit path needs to answer it."""
+
+    key: str
+    query: Query
+    namespaces: Namespaces
+    route: Route
+    controls: Controls
+    method: str
+    streamed: bool
+    usage: bool
+    if_none_match: str | None
+
+
+class Halves(Generic[V]):
+    """A bounded mapping that forgets its older half at once: no bookkeeping on a look-up."""
+
+    def __init__(self, limit: int):
+        """`limit` bounds the sum of the costs given to `put`."""
+        self._half_limit = limit // 2
+        self._young: dict[object, tuple[V, int]] = {}
+        self._old: dict[object, tuple[V, int]] = {}
+        self._young_cost = 0
+
+    def get(self, key: object) -> V | None:
+        found = self._young.get(key)
+        if found is not None:
+            return found[0]
+        found = self._old.get(key)
+        if found is None:
+            return None
+        self.put(key, found[0], cost=found[1])
+        return found[0]
+
+    def put(self, key: object, value: V, *, cost: int) -> None:
+        if self._young_cost + cost > self._half_limit:
+            self._old, self._young, self._young_cost = self._young, {}, 0
+        if cost <= self._half_limit:
+            self._young[key] = (value, cost)
+            self._young_cost += cost
+
+    def clear(self) -> None:
+        self._young, self._old, self._young_cost = {}, {}, 0
+
+    def __len__(self) -> int:
+        return len(self._young.keys() | self._old.keys())
+
+
+class Memo:
+    def __init__(self, *, heads: int = 8192, body_bytes: int = 32 * 1024 * 1024):
+        self._heads: Halves[Head] = Halves(heads)
+        self._named: Halves[Named] = Halves(body_bytes)
+        self._salt = secrets.token_bytes(32)
+
+    def head(self, raw: object) -> Head | None:
+        """The accepted head of these raw bytes, or any hashable that holds all of them."""
+        return self._heads.get(raw)
+
+    def keep_head(self, raw: object, head: Head) -> None:
+        self._heads.put(raw, head, cost=1)
+
+    def named(self, head: Head, body: bytes) -> Named | None:
+        return self._named.get((head, self._mark(body)))
+
+    def keep_named(self, head: Head, body: bytes, named: Named) -> None:
+        self._named.put((head, self._mark(body)), named, cost=min(len(body), LONGEST_BODY_KEPT) + 700)
+
+    def clear(self) -> None:
+        self._heads.clear()
+        self._named.clear()
+
+    def _mark(self, body: bytes) -> object:
+        """A short body itself, compared in full; of a longer one a keyed digest that nobody can aim at."""
+        if len(body) <= LONGEST_BODY_KEPT:
+            return body
+        return len(body), hashlib.blake2b(body, key=self._salt).digest()

@@ -1,0 +1,1 @@
+"""What a node tells about itself: counts, never texts."""

@@ -1,0 +1,66 @@
+"""The node's counts as Prometheus text, made when somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client import generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from foretold.node import Node
+from foretold.observe.counters import BUCKETS_MS
+from foretold.observe.stats import stats
+from foretold.outcome import How
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def metrics(node: Node) -> bytes:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Counts(node))
+    return generate_latest(registry)
+
+
+class _Counts(Collector):
+    def __init__(self, node: Node):
+        self._node = node
+
+    def collect(self) -> Iterator[Metric]:
+        told = stats(self._node)
+        yield CounterMetricFamily("foretold_received", "Queries received.", value=told["received"])
+        queries = CounterMetricFamily("foretold_queries", "Queries ended, by route and how.", labels=("route", "how"))
+        for route, counted in told["routes"].items():
+            for how, count in counted.items():
+                queries.add_metric((route, how), count)
+        yield queries
+        ended = CounterMetricFamily("foretold_ended", "Answers ended, by the way they did.", labels=("ended",))
+        for name, count in told["ended"].items():
+            ended.add_metric((name,), count)
+        yield ended
+        yield from self._times()
+        yield CounterMetricFamily("foretold_stored", "Answers kept.", value=told["stored"])
+        yield CounterMetricFamily("foretold_saved_seconds", "Origin time that hits did not take.", value=told["saved_ms"] / 1000)
+        yield CounterMetricFamily("foretold_corrupt", "Blobs that were no whole record.", value=told["corrupt"])
+        yield GaugeMetricFamily("foretold_flights", "Origin runs in the air.", value=told["flights"])
+        for name in ("lookups", "hits", "misses", "errors", "writes", "write_errors", "dropped"):
+            family = CounterMetricFamily(f"foretold_tier_{name}", f"Tier {name.replace('_', ' ')}.", labels=("tier",))
+            for tier in told["tiers"]:
+                family.add_metric((tier["name"],), tier[name])
+            yield family
+        held = GaugeMetricFamily("foretold_tier_held_bytes", "Bytes held by a tier.", labels=("tier",))
+        for tier in told["tiers"]:
+            held.add_metric((tier["name"],), tier["held_bytes"])
+        yield held
+
+    def _times(self) -> Iterator[Metric]:
+        family = HistogramMetricFamily("foretold_query_seconds", "Time to the end of an answer.", labels=("how",))
+        for how in How:
+            counts = self._node.counters.how[how]
+            total, buckets = 0, []
+            for bound, count in zip([*(str(b / 1000) for b in BUCKETS_MS), "+Inf"], counts.buckets, strict=True):
+                total += count
+                buckets.append((bound, total))
+            family.add_metric((how.value,), buckets, sum_value=counts.took_ms / 1000)
+        yield family

@@ -1,0 +1,49 @@
+"""The node's counts as one JSON document."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from foretold import __version__
+from foretold.node import Node
+from foretold.observe.counters import BUCKETS_MS
+from foretold.outcome import How
+from foretold.ports import NearStore
+
+
+def stats(node: Node) -> dict[str, Any]:
+    counters = node.counters
+    return {
+        "version": __version__,
+        "received": counters.received,
+        "how": {how.value: counters.how[how].count for how in How},
+        "took_ms": {how.value: round(counters.how[how].took_ms, 3) for how in How},
+        "at_most_ms": list(BUCKETS_MS),
+        "times": {how.value: counters.how[how].buckets for how in How},
+        "ended": {ended.value: count for ended, count in counters.ended.items()},
+        "stored": counters.stored,
+        "saved_ms": counters.saved_ms,
+        "flights": len(node.flights),
+        "corrupt": node.tiers.corrupt,
+        "routes": _routes(counters.routes),
+        "tiers": _tiers(node),
+    }
+
+
+def _routes(counted: dict[tuple[str, How], int]) -> dict[str, dict[str, int]]:
+    routes: dict[str, dict[str, int]] = {}
+    for (route, how), count in counted.items():
+        routes.setdefault(route, {})[how.value] = count
+    return routes
+
+
+def _tiers(node: Node) -> list[dict[str, Any]]:
+    memory = node.tiers.memory
+    rows = [{"name": memory.name, **asdict(node.tiers.memory_counts), **_size(memory)}]
+    return rows + [{"name": tier.name, **asdict(tier.counts), **_size(tier.store)} for tier in node.tiers.below]
+
+
+def _size(store: Any) -> dict[str, int]:
+    near: NearStore = store
+    return {"held_bytes": near.held_bytes, "limit_bytes": near.limit_bytes}

@@ -1,0 +1,1 @@
+"""Whatever makes a prediction.  Every origin passes tests/conformance/test_origins.py."""

@@ -1,0 +1,133 @@
+"""The origins of a route in their order: retries at each, then the next (rule U1)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+
+from foretold.contract.manners import MAX_RETRIES, Failure, may_fall_back, retry_after_s
+from foretold.errors import ForetoldError, OriginCut, OriginError, OriginTimeout, OriginUnreachable, Refused
+from foretold.ports import Asked, Forwarded, Incoming, Origin
+
+
+class Chain:
+    def __init__(self, origins: Sequence[Origin], *, retries: int = MAX_RETRIES):
+        self.name = origins[0].name
+        self._origins = tuple(origins)
+        self._retries = retries
+
+    async def fetch(self, asked: Asked, forwarded: Forwarded) -> Incoming:
+        """The first good answer, its first bytes already here; where all fail, what the first origin said."""
+        first: Incoming | ForetoldError | None = None
+        for position, origin in enumerate(self._origins):
+            # A caller's credential is for the route's own origin and no other.
+            beside = forwarded if position == 0 else replace(forwarded, credential=None)
+            got = await self._ask(origin, asked, beside, is_fallback=position > 0)
+            if position == 0:
+                first = got
+                if not _may_fall_back(got):
+                    break
+            elif isinstance(got, Begun) and not _may_fall_back(got):
+                if isinstance(first, Begun):
+                    await first.close()
+                return got
+        assert first is not None
+        if isinstance(first, ForetoldError):
+            raise first
+        return first
+
+    async def close(self) -> None:
+        for origin in self._origins:
+            await origin.close()
+
+    async def _ask(
+        self, origin: Origin, asked: Asked, forwarded: Forwarded, *, is_fallback: bool
+    ) -> Begun | ForetoldError:
+        retries_done = 0
+        while True:
+            got = await _begin(origin, asked, forwarded, is_fallback=is_fallback)
+            wait_s = self._wait_s(got, retries_done)
+            if wait_s is None:
+                return got
+            if isinstance(got, Begun):
+                await got.close()
+            await asyncio.sleep(wait_s)
+            retries_done += 1
+
+    def _wait_s(self, got: Begun | ForetoldError, retries_done: int) -> float | None:
+        if retries_done >= self._retries:
+            return None
+        answered = isinstance(got, Begun)
+        failure = None if answered else _failure(got)
+        if not answered and failure is None:
+            return None
+        return retry_after_s(
+            failure=failure,
+            status=got.status if answered else None,
+            retry_after=dict(got.headers).get("retry-after") if answered else None,
+            sent_any=False,
+            retries_done=retries_done,
+            chance=random.random(),
+        )
+
+
+class Begun:
+    """An answer whose first bytes are here: what fails before them could still be asked again."""
+
+    def __init__(self, incoming: Incoming, rest: AsyncIterator[bytes], first: bytes | None, *, is_fallback: bool):
+        self.status = incoming.status
+        self.headers = incoming.headers
+        self.length = incoming.length
+        self.is_fallback = is_fallback
+        self._incoming = incoming
+        self._first = first
+        self._rest = rest
+
+    @property
+    def is_proven(self) -> bool:
+        return self._incoming.is_proven
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        if self._first is not None:
+            yield self._first
+            async for chunk in self._rest:
+                yield chunk
+
+    async def close(self) -> None:
+        await self._incoming.close()
+
+
+async def _begin(origin: Origin, asked: Asked, forwarded: Forwarded, *, is_fallback: bool) -> Begun | ForetoldError:
+    try:
+        incoming = await origin.fetch(asked, forwarded)
+    except (OriginError, Refused) as error:
+        return error
+    rest = incoming.chunks()
+    try:
+        first = await anext(rest, None)
+    except OriginError as error:
+        await incoming.close()
+        return error
+    except BaseException:
+        await incoming.close()
+        raise
+    return Begun(incoming, rest, first, is_fallback=is_fallback)
+
+
+def _failure(error: ForetoldError) -> Failure | None:
+    match error:
+        case OriginUnreachable():
+            return Failure.CONNECT
+        case OriginTimeout():
+            return Failure.TIMEOUT
+        case OriginCut():
+            return Failure.CUT
+    return None
+
+
+def _may_fall_back(got: Begun | ForetoldError) -> bool:
+    if isinstance(got, Begun):
+        return may_fall_back(failure=None, status=got.status)
+    return isinstance(got, OriginError)

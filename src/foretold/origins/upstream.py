@@ -1,0 +1,194 @@
+"""An HTTP service as origin: OpenAI-compatible, or any that answers JSON.
+
+Bytes are taken raw, and an answer counts as whole only where its framing and its coding say so.  Redirects are never
+followed, cookies never kept, and loopback is never reached through a proxy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import urllib.request
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from foretold.errors import OriginCut, OriginError, OriginTimeout, OriginUnreachable
+from foretold.origins.coding import Identity, Unknown, decoder_for
+from foretold.ports import Asked, Forwarded
+
+_NOT_OURS_TO_PASS = frozenset(
+    "connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding upgrade "
+    "content-length content-encoding date server alt-svc strict-transport-security nel report-to".split()
+)
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_MAX_HEADER_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds: to connect, to the answer's head, between two pieces of it, and altogether."""
+
+    connect_s: float = 3.0
+    first_byte_s: float = 120.0
+    idle_s: float = 60.0
+    total_s: float = 600.0
+
+
+class Upstream:
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        *,
+        key: str | None = None,
+        headers: Sequence[tuple[str, str]] = (),
+        timeouts: Timeouts = Timeouts(),
+        connections: int = 256,
+    ):
+        """`url` is the base under which paths are asked; `key` goes as a bearer token where no credential is passed."""
+        self.name = name
+        self._url = url.rstrip("/")
+        self._key = key
+        self._headers = tuple(headers)
+        self._timeouts = timeouts
+        self._connections = connections
+        self._proxy = _proxy_for(url)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def fetch(self, asked: Asked, forwarded: Forwarded) -> UpstreamAnswer:
+        # The total runs from here to the last chunk, so the answer carries the deadline on.
+        deadline = asyncio.get_running_loop().time() + self._timeouts.total_s
+        try:
+            async with asyncio.timeout(self._timeouts.first_byte_s):
+                response = await self._open_session().request(
+                    asked.method if asked.method != "QUERY" else "POST",
+                    self._address(asked),
+                    data=asked.body or None,
+                    headers=self._request_headers(asked, forwarded),
+                    allow_redirects=False,
+                    proxy=self._proxy,
+                )
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as e:
+            raise OriginUnreachable(f"upstream {self.name!r} can't be reached: {_reason(e)}") from None
+        except TimeoutError:
+            raise OriginTimeout(
+                f"upstream {self.name!r} gave no answer within {self._timeouts.first_byte_s:g} s"
+            ) from None
+        except aiohttp.ServerConnectionError:
+            raise OriginCut(f"upstream {self.name!r} closed the connection before answering") from None
+        except (aiohttp.ClientError, OSError, ValueError) as e:
+            raise OriginError(f"upstream {self.name!r} answered what is not HTTP: {type(e).__name__}") from None
+        return UpstreamAnswer(self.name, response, idle_s=self._timeouts.idle_s, deadline=deadline)
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=self._connections, ttl_dns_cache=30),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                trust_env=False,
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._timeouts.connect_s),
+                skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+                max_line_size=_MAX_HEADER_BYTES,
+                max_field_size=_MAX_HEADER_BYTES,
+            )
+        return self._session
+
+    def _address(self, asked: Asked) -> str:
+        path = asked.path
+        if self._url.endswith("/v1") and (path == "/v1" or path.startswith("/v1/")):
+            path = path.removeprefix("/v1")
+        return f"{self._url}{path}?{asked.query}" if asked.query else f"{self._url}{path}"
+
+    def _request_headers(self, asked: Asked, forwarded: Forwarded) -> list[tuple[str, str]]:
+        headers = [*forwarded.headers, ("accept-encoding", "identity")]
+        if asked.body and not any(name == "content-type" for name, _ in headers):
+            headers.append(("content-type", "application/json"))
+        if forwarded.credential is not None:
+            headers.append(forwarded.credential)
+        elif self._key is not None:
+            headers.append(("authorization", f"Bearer {self._key}"))
+        fixed = {name.lower() for name, _ in self._headers}
+        return [h for h in headers if h[0] not in fixed] + list(self._headers)
+
+
+class UpstreamAnswer:
+    """An answer whose head is here."""
+
+    is_fallback = False
+
+    def __init__(self, upstream: str, response: aiohttp.ClientResponse, *, idle_s: float, deadline: float):
+        self.status = response.status
+        coding = response.headers.get("content-encoding", "")
+        self._decoder = decoder_for(coding)
+        self.headers = [
+            (name.lower(), value) for name, value in response.headers.items() if name.lower() not in _NOT_OURS_TO_PASS
+        ]
+        if isinstance(self._decoder, Unknown):
+            self.headers.append(("content-encoding", coding))
+        self.length = response.content_length if isinstance(self._decoder, Identity) else None
+        self._is_framed = response.content_length is not None or _is_chunked(response) or response.status in (204, 304)
+        self._upstream = upstream
+        self._response = response
+        self._idle_s = idle_s
+        self._deadline = deadline
+        self._ended = False
+
+    @property
+    def is_proven(self) -> bool:
+        return self._ended and self._is_framed and self._decoder.is_at_end
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        loop = asyncio.get_running_loop()
+        content = self._response.content
+        while True:
+            try:
+                async with asyncio.timeout_at(min(loop.time() + self._idle_s, self._deadline)):
+                    chunk = await content.readany()
+            except TimeoutError:
+                raise OriginTimeout(f"upstream {self._upstream!r} stalled in mid-answer") from None
+            except (aiohttp.ClientError, OSError):
+                raise OriginCut(f"upstream {self._upstream!r} broke off in mid-answer") from None
+            if not chunk:
+                break
+            for piece in self._decoder.decode(chunk):
+                yield piece
+        if not self._decoder.is_at_end and not isinstance(self._decoder, Unknown):
+            raise OriginCut(f"upstream {self._upstream!r} sent a coded answer that has no end")
+        self._ended = True
+
+    async def close(self) -> None:
+        # Only an answer read to its end leaves a connection worth keeping; `close` on the others stops the work.
+        if self._ended:
+            self._response.release()
+        else:
+            self._response.close()
+
+
+def _is_chunked(response: aiohttp.ClientResponse) -> bool:
+    return response.headers.get("transfer-encoding", "").strip().lower() == "chunked"
+
+
+def _reason(error: Exception) -> str:
+    cause = getattr(error, "os_error", None)
+    if isinstance(error, TimeoutError):
+        return "no connection in time"
+    return (cause.strerror or type(cause).__name__) if isinstance(cause, OSError) else type(error).__name__
+
+
+def _proxy_for(url: str) -> str | None:
+    """The proxy the environment names for an address; none for loopback."""
+    parts = urlsplit(url)
+    if parts.hostname is None or parts.hostname in _LOOPBACK or parts.hostname.startswith("127."):
+        return None
+    with contextlib.suppress(OSError):
+        if urllib.request.proxy_bypass(parts.netloc):
+            return None
+    return urllib.request.getproxies().get(parts.scheme)

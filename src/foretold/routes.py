@@ -1,0 +1,89 @@
+"""Which origin answers a query, and by which rules: the first route that matches."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from foretold.contract.freshness import Lifetimes
+from foretold.errors import NotFound
+from foretold.ports import Asked, Origin
+
+MODEL_OPERATIONS = frozenset({"chat", "completion", "predict"})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Route:
+    """`kind` is `model`, `json`, `get` or `undeclared`; `models` are patterns of names, `path` one of a declared route.
+
+    `answer_limited` says that the origin itself
+    limits every answer, as if the request had.  `revisions` are of the models this node runs.
+    """
+
+    name: str
+    kind: str
+    origin: Origin
+    models: tuple[str, ...] = ()
+    path: str = ""
+    shared: bool = False
+    stores: bool = True
+    lifetimes: Lifetimes = Lifetimes()
+    respects_upstream: bool = False
+    asks_usage: bool = True
+    passes_credential: bool = False
+    finishes_alone: bool = False
+    answer_limited: bool = False
+    revision: str = ""
+    engine: str | None = None
+    keyed_headers: frozenset[str] = frozenset()
+    inert_headers: frozenset[str] = frozenset()
+    known_models: tuple[str, ...] = ()
+    revisions: dict[str, str] = field(default_factory=dict)
+
+    def revision_of(self, model: str) -> str:
+        """Rule K9: a local model's manifest, else what the route says, else the route's name."""
+        return self.revisions.get(model) or self.revision or self.name
+
+    def matches(self, asked: Asked) -> bool:
+        if self.kind == "model":
+            return asked.operation in MODEL_OPERATIONS and any(fnmatchcase(asked.model, m) for m in self.models)
+        if self.kind == "undeclared":
+            return asked.operation == ""
+        return asked.operation.startswith(f"{self.kind} ") and fnmatchcase(asked.path, self.path)
+
+
+class Routes:
+    def __init__(self, routes: Iterable[Route]):
+        self._routes: Sequence[Route] = tuple(routes)
+
+    def __iter__(self) -> Iterator[Route]:
+        return iter(self._routes)
+
+    @property
+    def known_models(self) -> list[str]:
+        """The models that can be named: those this node runs, and patterns without a wildcard."""
+        names = [name for r in self._routes for name in (*r.known_models, *(m for m in r.models if not _is_pattern(m)))]
+        return list(dict.fromkeys(names))
+
+    def match(self, asked: Asked) -> Route:
+        """The first route that takes a query.  Raises NotFound, naming the nearest models."""
+        for route in self._routes:
+            if route.matches(asked):
+                return route
+        if asked.operation in MODEL_OPERATIONS:
+            raise NotFound(_no_model(asked.model, self.known_models), param="model", code="model_not_found")
+        raise NotFound(f"nothing answers {asked.method} {asked.path} here", code="unknown_path")
+
+
+def _is_pattern(model: str) -> bool:
+    return any(c in model for c in "*?[")
+
+
+def _no_model(model: str, known: Sequence[str]) -> str:
+    if not model:
+        return "the query names no model: set `model`. All: GET /v1/models"
+    nearest = difflib.get_close_matches(model, known, n=3, cutoff=0.4) or list(known[:3])
+    near = f" Nearest: {', '.join(nearest)}." if nearest else ""
+    return f"No model {model[:100]!r}.{near} All: GET /v1/models"

@@ -1,0 +1,55 @@
+"""From a caller's credentials to the namespace of its answers (rule N1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from foretold.contract.controls import Controls
+from foretold.contract.namespace import (
+    Credentials,
+    child_namespace,
+    ignoring_label,
+    tenant_namespace,
+    tenant_of,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Namespaces:
+    """A tenant's namespace and those below it that the request asked for, widest first; answers live in the last."""
+
+    chain: tuple[str, ...]
+
+    @property
+    def tenant(self) -> str:
+        return self.chain[0]
+
+    @property
+    def own(self) -> str:
+        return self.chain[-1]
+
+
+class Scope:
+    def __init__(self, secret: bytes, *, tenants: Mapping[str, str] | None):
+        """`tenants`: hex SHA-256 of each API key → tenant; None where no API keys are set."""
+        self._secret = secret
+        self._tenants = dict(tenants) if tenants is not None else None
+
+    @property
+    def has_api_keys(self) -> bool:
+        return self._tenants is not None
+
+    def tenant(self, credentials: Credentials) -> str:
+        """Who is asking.  Raises BadCredential where API keys are set and none of them was presented."""
+        return tenant_of(credentials, tenants=self._tenants)
+
+    def namespaces(self, tenant: str, controls: Controls, *, shared_route: str | None = None) -> Namespaces:
+        """Whose answers may serve an authenticated tenant on a route; a caller's controls only narrow."""
+        chain = [tenant_namespace(self._secret, tenant if shared_route is None else f"shared:{shared_route}")]
+        labels = [*controls.children]
+        if controls.ignored:
+            labels.append(ignoring_label(sorted(set(controls.ignored))))
+        for label in labels:
+            chain.append(child_namespace(self._secret, chain[-1], label))
+        return Namespaces(tuple(chain))

@@ -1,0 +1,131 @@
+"""The paths under `/-/`: two are open, all others ask for the admin token.
+
+One table names every path, its method and whether it is open; a test walks it.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import orjson
+
+from foretold import __version__
+from foretold.dialects.problem import problem
+from foretold.errors import BadCredential, ForetoldError, NotFound, Refused
+from foretold.node import Node
+from foretold.observe.metrics import CONTENT_TYPE, metrics
+from foretold.observe.stats import stats
+from foretold.ports import Request
+from foretold.purging import KINDS, Purging
+from foretold.server.bodies import Bodies, Receive
+
+Reply = tuple[int, list[tuple[str, str]], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    method: str
+    path: str
+    is_open: bool
+    answer: Callable[[Request, bytes], Awaitable[Reply]]
+
+
+class Admin:
+    def __init__(self, node: Node, purging: Purging, bodies: Bodies, *, token: str, is_ready: Callable[[], bool]):
+        self._node = node
+        self._purging = purging
+        self._bodies = bodies
+        self._token = token.encode()
+        self._is_ready = is_ready
+        self.doors = (
+            Door("GET", "/-/health", True, self._health),
+            Door("GET", "/-/ready", True, self._ready),
+            Door("GET", "/-/stats", False, self._stats),
+            Door("GET", "/-/metrics", False, self._metrics),
+            Door("GET", "/-/cache/record", False, self._record),
+            Door("POST", "/-/cache/purge", False, self._purge),
+        )
+
+    async def answer(self, request: Request, receive: Receive) -> Reply:
+        """Never raises ForetoldError: what goes wrong is told as a problem."""
+        try:
+            door = self._door(request)
+            if not door.is_open:
+                self._check_token(request)
+            with self._bodies.room() as reading:
+                body = await self._bodies.read(request, receive, reading) if request.method == "POST" else b""
+                return await door.answer(request, body)
+        except ForetoldError as error:
+            kind, told = problem(error)
+            status = error.status_here if isinstance(error, Refused) else error.status
+            return status, _headers(kind, told), told
+
+    def _door(self, request: Request) -> Door:
+        here = [door for door in self.doors if door.path == request.path]
+        if not here:
+            known = ", ".join(door.path for door in self.doors)
+            raise NotFound(f"there is no {request.path[:100]}: known are {known}", code="unknown_path")
+        method = "GET" if request.method == "HEAD" else request.method
+        for door in here:
+            if door.method == method:
+                return door
+        raise Refused(f"{request.path} is asked by {here[0].method}", code="method_not_allowed", status=405)
+
+    def _check_token(self, request: Request) -> None:
+        given = next((value for name, value in request.headers if name == "authorization"), "")
+        if not hmac.compare_digest(given.removeprefix("Bearer ").strip().encode(), self._token):
+            raise BadCredential("this path needs the admin token of the data folder, as `Authorization: Bearer …`")
+
+    async def _health(self, request: Request, body: bytes) -> Reply:
+        return _json({"status": "ok", "version": __version__})
+
+    async def _ready(self, request: Request, body: bytes) -> Reply:
+        ready = self._is_ready()
+        return _json({"ready": ready}, status=200 if ready else 503)
+
+    async def _stats(self, request: Request, body: bytes) -> Reply:
+        return _json(stats(self._node))
+
+    async def _metrics(self, request: Request, body: bytes) -> Reply:
+        text = metrics(self._node)
+        return 200, _headers(CONTENT_TYPE, text), text
+
+    async def _record(self, request: Request, body: bytes) -> Reply:
+        key = request.query.removeprefix("key=")
+        found = await self._node.tiers.by_key(key)
+        if found is None:
+            raise NotFound(f"no record is kept under {key[:64]!r}", code="no_record")
+        record = asdict(found.held.record)
+        told = {name: value for name, value in record.items() if name not in ("body", "rest")}
+        return _json({"tier": found.tier, "body_bytes": len(found.held.body), "record": told})
+
+    async def _purge(self, request: Request, body: bytes) -> Reply:
+        asked = _purge_asked(body)
+        tenant = asked.pop("of_tenant", None)
+        if len(asked) != 1 or not all(isinstance(v, str) or v is True for v in (*asked.values(), tenant or "")):
+            raise Refused(f"a purge names one of {', '.join(KINDS)}", code="bad_purge")
+        kind, value = next(iter(asked.items()))
+        purged = await self._purging.purge(kind, "" if value is True else value, tenant=tenant)
+        return _json({"purged": purged.kind, "tag": purged.tag})
+
+
+def _purge_asked(body: bytes) -> dict[str, Any]:
+    try:
+        asked = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise Refused('a purge is a JSON object such as {"model": "…"}', code="bad_purge") from None
+    if not isinstance(asked, dict):
+        raise Refused('a purge is a JSON object such as {"model": "…"}', code="bad_purge")
+    return asked
+
+
+def _json(value: object, *, status: int = 200) -> Reply:
+    body = orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n"
+    return status, _headers("application/json", body), body
+
+
+def _headers(kind: str, body: bytes) -> list[tuple[str, str]]:
+    return [("content-type", kind), ("cache-control", "no-store"), ("content-length", str(len(body)))]

@@ -1,0 +1,226 @@
+"""The node as a plain ASGI application: guards, then `find`, then the long way; every query accounted once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from foretold.contract.status import CacheStatus
+from foretold.deliver import Answer
+from foretold.dialects.openai import OpenAI
+from foretold.errors import ForetoldError, NotKept, OriginError, Overloaded, Refused, TooLarge
+from foretold.memo import Head
+from foretold.node import Node
+from foretold.outcome import Ended, How, Outcome
+from foretold.ports import Dialect, Request
+from foretold.server.admin import Admin
+from foretold.server.bodies import Bodies, CallerGone, Receive
+from foretold.server.guard import Guard
+from foretold.server.models import Models
+
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Scope = dict[str, Any]
+Headers = list[tuple[str, str]]
+
+_log = logging.getLogger("foretold")
+_ERRORS_BEFORE_A_DIALECT = OpenAI("", "")
+_BUCKETS = "helicone-cache-bucket-max-size"
+_EXPOSED = "cache-status, cf-aig-cache-status, age, etag"
+
+
+class App:
+    def __init__(self, node: Node, *, guard: Guard, bodies: Bodies, admin: Admin, models: Models):
+        self._node = node
+        self._guard = guard
+        self._bodies = bodies
+        self._admin = admin
+        self._models = models
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        # All that guards and names depend on: an accepted head is known by every byte of it.
+        raw = (scope["method"], scope["raw_path"], scope["query_string"], tuple(scope["headers"]))
+        head = self._node.memo.head(raw)
+        if head is None:
+            head = await self._accepted(raw, scope, receive, send)
+            if head is None:
+                return
+        else:
+            self._node.counters.receive()
+        await self._query(head, receive, send)
+
+    async def _accepted(self, raw: object, scope: Scope, receive: Receive, send: Send) -> Head | None:
+        """The head of a query, or None once something else was answered."""
+        request: Request | None = None
+        try:
+            request = self._guard.request_of(scope)
+            if request.method == "OPTIONS" and any(n == "access-control-request-method" for n, _ in request.headers):
+                await _send_whole(send, 204, _preflight(request), b"")
+                return None
+            if request.path.startswith("/-/"):
+                status, headers, body = await self._admin.answer(request, receive)
+                await _send_whole(send, status, headers, body)
+                return None
+            if request.method == "GET" and (listed := self._models.answer(request)) is not None:
+                await _send_whole(send, 200, [("content-type", "application/json"), *_cors(request)], listed)
+                return None
+            head = self._guard.head_of(request)
+        except CallerGone:
+            return None
+        except ForetoldError as error:
+            outcome = Outcome(time.monotonic() * 1000)
+            self._node.counters.receive()
+            await self._tell(error, self._guard.dialect_or(request, _ERRORS_BEFORE_A_DIALECT), request, outcome, send)
+            return None
+        self._node.counters.receive()
+        if not any(name == _BUCKETS for name, _ in request.headers):
+            self._node.memo.keep_head(raw, head)
+        return head
+
+    async def _query(self, head: Head, receive: Receive, send: Send) -> None:
+        outcome = Outcome(time.monotonic() * 1000)
+        with self._bodies.room() as reading:
+            try:
+                body = await self._bodies.read(head.request, receive, reading)
+            except CallerGone:
+                outcome.ended = Ended.GONE
+                self._node.account(outcome)
+                return
+            except ForetoldError as error:
+                await self._tell(error, head.dialect, head.request, outcome, send)
+                return
+            found = self._node.find(head, body)
+            if found is not None:
+                found.outcome.began_ms = outcome.began_ms
+                await self._send_known(found, head.request, send)
+            else:
+                await self._attended(self._long_way(head, body, outcome, send), receive, outcome)
+
+    async def _send_known(self, answer: Answer, request: Request, send: Send) -> None:
+        outcome = answer.outcome
+        headers = [*answer.headers, *_cors(request)]
+        if answer.status != 304:
+            headers.append(("content-length", str(len(answer.body))))
+        await _send_whole(send, answer.status, headers, answer.body)
+        outcome.status, outcome.body_bytes, outcome.ended = answer.status, len(answer.body), Ended.WHOLE
+        self._node.account(outcome)
+
+    async def _long_way(self, head: Head, body: bytes, outcome: Outcome, send: Send) -> None:
+        try:
+            answer = await self._node.answer(head, body, outcome)
+        except ForetoldError as error:
+            await self._tell(error, head.dialect, head.request, outcome, send, accounted=False)
+            return
+        try:
+            if answer.chunks is None:
+                headers = [*answer.headers, *_cors(head.request)]
+                if answer.status != 304:
+                    headers.append(("content-length", str(len(answer.body))))
+                await _send_whole(send, answer.status, headers, answer.body)
+                outcome.status, outcome.body_bytes = answer.status, len(answer.body)
+            else:
+                await self._send_chunks(answer, head.request, outcome, send)
+            if outcome.ended is not Ended.CUT:
+                outcome.ended = Ended.WHOLE
+        finally:
+            if answer.close is not None:
+                await answer.close()
+
+    async def _send_chunks(self, answer: Answer, request: Request, outcome: Outcome, send: Send) -> None:
+        assert answer.chunks is not None
+        await send(_start(answer.status, [*answer.headers, *_cors(request)]))
+        try:
+            async for chunk in answer.chunks:
+                outcome.body_bytes += len(chunk)
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        except OriginError:
+            # Half an answer went out: an end without the last chunk is how HTTP says that it is not whole.
+            return
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _attended(self, work: Any, receive: Receive, outcome: Outcome) -> None:
+        """Does the work unless the caller leaves first, which is noticed before the first token too."""
+        working = asyncio.create_task(work)
+        leaving = asyncio.create_task(_gone(receive))
+        try:
+            await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                outcome.ended = Ended.GONE
+        finally:
+            leaving.cancel()
+            working.cancel()
+            await asyncio.gather(working, leaving, return_exceptions=True)
+            self._node.account(outcome)
+        if not working.cancelled() and (fault := working.exception()) is not None:
+            raise fault
+
+    async def _tell(
+        self,
+        error: ForetoldError,
+        dialect: Dialect,
+        request: Request | None,
+        outcome: Outcome,
+        send: Send,
+        *,
+        accounted: bool = True,
+    ) -> None:
+        """An error in the caller's own dialect."""
+        if isinstance(error, NotKept):
+            status = CacheStatus(forwarded="request", detail="only-if-cached")
+        else:
+            outcome.how = How.ERROR
+            code = error.code_here if isinstance(error, Refused) else error.code
+            status = CacheStatus(detail=code)
+        outcome.detail = status.detail
+        outcome.status = error.status_here if isinstance(error, Refused) else error.status
+        kind, body = dialect.tell(error)
+        headers = [("content-type", kind), ("cache-status", str(status)), ("cache-control", "no-store")]
+        headers += _cors(request) if request is not None else []
+        if outcome.status == 401:
+            headers.append(("www-authenticate", "Bearer"))
+        if isinstance(error, Overloaded):
+            headers.append(("retry-after", "1"))
+        if isinstance(error, (TooLarge, Overloaded)) or outcome.status == 408:
+            headers.append(("connection", "close"))
+        headers.append(("content-length", str(len(body))))
+        await _send_whole(send, outcome.status, headers, body)
+        outcome.ended, outcome.body_bytes = Ended.ERROR, len(body)
+        if accounted:
+            self._node.account(outcome)
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _start(status: int, headers: Headers) -> dict[str, Any]:
+    raw = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers]
+    return {"type": "http.response.start", "status": status, "headers": raw}
+
+
+async def _send_whole(send: Send, status: int, headers: Headers, body: bytes) -> None:
+    await send(_start(status, headers))
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def _cors(request: Request) -> Headers:
+    """For a page whose origin the guard has let in."""
+    origin = next((value for name, value in request.headers if name == "origin"), None)
+    if origin is None:
+        return []
+    return [("access-control-allow-origin", origin), ("access-control-expose-headers", _EXPOSED), ("vary", "origin")]
+
+
+def _preflight(request: Request) -> Headers:
+    wanted = next((v for n, v in request.headers if n == "access-control-request-headers"), "content-type, authorization")
+    return [
+        *_cors(request),
+        ("access-control-allow-methods", "GET, HEAD, POST, QUERY"),
+        ("access-control-allow-headers", wanted),
+        ("access-control-max-age", "600"),
+    ]

@@ -1,0 +1,65 @@
+"""One store at its rank: counted, and never a reason for an answer to fail."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from foretold.errors import StoreError
+from foretold.ports import Store
+
+
+@dataclass(slots=True)
+class TierCounts:
+    """lookups = hits + misses + errors; a corrupt record is counted among the errors."""
+
+    lookups: int = 0
+    hits: int = 0
+    misses: int = 0
+    errors: int = 0
+    writes: int = 0
+    write_errors: int = 0
+    dropped: int = 0
+
+
+class Tier:
+    """A store that failed, or was slower than its deadline, is a miss."""
+
+    def __init__(self, store: Store, *, deadline_s: float):
+        self.store = store
+        self.name = store.name
+        self.counts = TierCounts()
+        self._deadline_s = deadline_s
+
+    async def get(self, name: str) -> bytes | None:
+        self.counts.lookups += 1
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                blob = await self.store.get(name)
+        except (StoreError, TimeoutError):
+            self.counts.errors += 1
+            return None
+        if blob is None:
+            self.counts.misses += 1
+        else:
+            self.counts.hits += 1
+        return blob
+
+    async def put(self, name: str, blob: bytes, *, keep_s: int) -> bool:
+        """Whether the store took it; off the response path, so without a deadline."""
+        try:
+            await self.store.put(name, blob, keep_s=keep_s)
+        except StoreError:
+            self.counts.write_errors += 1
+            return False
+        self.counts.writes += 1
+        return True
+
+    async def delete(self, name: str) -> None:
+        """Raises StoreError: whoever deletes must know."""
+        await self.store.delete(name)
+
+    def found_corrupt(self) -> None:
+        """What `get` counted as a hit was no record."""
+        self.counts.hits -= 1
+        self.counts.errors += 1

@@ -1,0 +1,41 @@
+/** Text, hex and digests of bytes: what the node's language has built in. */
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+export function utf8(text) {
+  return encoder.encode(text);
+}
+
+/** The text of UTF-8 bytes, a byte order mark included; throws TypeError if they are none. */
+export function textOf(bytes) {
+  return decoder.decode(bytes);
+}
+
+export function hex(bytes) {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+export function joined(...runs) {
+  const all = new Uint8Array(runs.reduce((length, run) => length + run.length, 0));
+  let at = 0;
+  for (const run of runs) {
+    all.set(run, at);
+    at += run.length;
+  }
+  return all;
+}
+
+/** Hex SHA-256. */
+export async function digest(content) {
+  return hex(new Uint8Array(await crypto.subtle.digest("SHA-256", content)));
+}
+
+/** The deployment's secret as a key that signs and verifies with HMAC-SHA-256. */
+export function hmacKey(secret) {
+  return crypto.subtle.importKey("raw", secret, { name: "HMAC", hash: "SHA-256" }, false, ["sign", "verify"]);
+}
+
+export async function hmac(secret, content) {
+  return new Uint8Array(await crypto.subtle.sign("HMAC", await hmacKey(secret), content));
+}
