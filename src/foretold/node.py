@@ -123,8 +123,8 @@ class Node:
         query = Query(
             namespace=namespaces.own,
             operation=asked.operation,
-            model=asked.model,
-            revision=route.revision_of(asked.model),
+            model=route.keyed_model(asked.model),
+            revision=route.keyed_revision,
             sample=controls.sample or 0,
             query=asked.query,
             headers=keyed_headers(asked.operation, head.request.headers, also=route.keyed_headers),

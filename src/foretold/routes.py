@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from foretold.contract.freshness import Lifetimes
@@ -19,7 +19,7 @@ class Route:
     """`kind` is `model`, `json`, `get` or `undeclared`; `models` are patterns of names, `path` one of a declared route.
 
     `answer_limited` says that the origin itself
-    limits every answer, as if the request had.  `revisions` are of the models this node runs.
+    limits every answer, as if the request had.  `known_model` is the one that this node runs itself.
     """
 
     name: str
@@ -39,12 +39,16 @@ class Route:
     engine: str | None = None
     keyed_headers: frozenset[str] = frozenset()
     inert_headers: frozenset[str] = frozenset()
-    known_models: tuple[str, ...] = ()
-    revisions: dict[str, str] = field(default_factory=dict)
+    known_model: str | None = None
 
-    def revision_of(self, model: str) -> str:
-        """Rule K9: a local model's manifest, else what the route says, else the route's name."""
-        return self.revisions.get(model) or self.revision or self.name
+    @property
+    def keyed_revision(self) -> str:
+        """Rule K9: of a local model its manifest's, else what the route says, else the route's name."""
+        return self.revision or self.name
+
+    def keyed_model(self, sent: str) -> str:
+        """Rule K2: the catalogue's name for it, else the text as sent."""
+        return self.known_model or sent
 
     def matches(self, asked: Asked) -> bool:
         if self.kind == "model":
@@ -64,7 +68,7 @@ class Routes:
     @property
     def known_models(self) -> list[str]:
         """The models that can be named: those this node runs, and patterns without a wildcard."""
-        names = [name for r in self._routes for name in (*r.known_models, *(m for m in r.models if not _is_pattern(m)))]
+        names = [name for r in self._routes for name in (r.known_model, *r.models) if name and not _is_pattern(name)]
         return list(dict.fromkeys(names))
 
     def match(self, asked: Asked) -> Route:

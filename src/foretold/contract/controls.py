@@ -96,7 +96,9 @@ def own_controls(pairs: Iterable[tuple[str, str]]) -> Controls:
         if name.startswith("foretold-"):
             settled = settled.stricter(_own(name, value))
     if len(settled.tags) > MAX_CALLER_TAGS:
-        raise BadControl(f"foretold-tags has {len(settled.tags)} tags: at most {MAX_CALLER_TAGS}", param="foretold-tags")
+        raise BadControl(
+            f"foretold-tags has {len(settled.tags)} tags: at most {MAX_CALLER_TAGS}", param="foretold-tags"
+        )
     return settled
 
 
@@ -144,7 +146,9 @@ def _own(name: str, value: str) -> Controls:
         case "foretold-ttl":
             seconds = ttl_s(value)
             if seconds is None:
-                raise BadControl(f"foretold-ttl is {value!r}: give seconds from 0 to {CEILING_S}, or forever", param=name)
+                raise BadControl(
+                    f"foretold-ttl is {value!r}: give seconds from 0 to {CEILING_S}, or forever", param=name
+                )
             return Controls(store_ttl_s=seconds, max_age_s=seconds)
         case "foretold-tags":
             return Controls(tags=_tags(value))
@@ -154,7 +158,9 @@ def _own(name: str, value: str) -> Controls:
             return Controls(sample=int(value))
         case "foretold-namespace":
             if not is_label(value):
-                raise BadControl(f"foretold-namespace: give 1 to {MAX_LABEL} characters, none a control", param=name)
+                raise BadControl(
+                    f"foretold-namespace is no label: give 1 to {MAX_LABEL} characters, none a control", param=name
+                )
             return Controls(children=(value,))
         case "foretold-pace":
             if value != "recorded":

@@ -78,7 +78,12 @@ def accepts(
         return False
     if judged.verdict is Verdict.FRESH:
         return judged.ttl_s >= min_fresh_s
-    return judged.verdict is Verdict.STALE and max_stale_s is not None and min_fresh_s == 0 and -judged.ttl_s <= max_stale_s
+    return (
+        judged.verdict is Verdict.STALE
+        and max_stale_s is not None
+        and min_fresh_s == 0
+        and -judged.ttl_s <= max_stale_s
+    )
 
 
 def kv_expiration_s(judged: Judged, lifetimes: Lifetimes) -> int:

@@ -36,7 +36,10 @@ def keyed(operation: str, value: Any, *, ignored: Iterable[str] = ()) -> Any:
     members = {
         name: member
         for name, member in value.items()
-        if name not in left_out and member is not None and not _is_control(name, member) and not _is_default(name, member)
+        if name not in left_out
+        and member is not None
+        and not _is_control(name, member)
+        and not _is_default(name, member)
     }
     if isinstance(members.get("stop"), str):
         members["stop"] = [members["stop"]]
@@ -82,7 +85,8 @@ def tensor_input(
     a name and perhaps parameters.  Members called `binary_data*` say how bytes travel and don't count.
     """
     named = [
-        [t["name"], t["datatype"], list(t["shape"]), digest(t["content"]), _lasting(t.get("parameters"))] for t in inputs
+        [t["name"], t["datatype"], list(t["shape"]), digest(t["content"]), _lasting(t.get("parameters"))]
+        for t in inputs
     ]
     wanted = [[o["name"], _lasting(o.get("parameters"))] for o in outputs]
     for row in (named, wanted):

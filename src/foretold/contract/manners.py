@@ -22,7 +22,13 @@ class Failure(StrEnum):
 
 
 def retry_after_s(
-    *, failure: Failure | None, status: int | None, retry_after: str | None, sent_any: bool, retries_done: int, chance: float
+    *,
+    failure: Failure | None,
+    status: int | None,
+    retry_after: str | None,
+    sent_any: bool,
+    retries_done: int,
+    chance: float,
 ) -> float | None:
     """How long to wait before asking the same origin again; None: don't.
 
@@ -61,5 +67,7 @@ def edge_may_store(cache_status: str | None) -> bool:
 
 def _members(cache_status: str) -> list[list[str]]:
     return [
-        [part.strip() for part in _PARAMETER.findall(member)] for member in _MEMBER.findall(cache_status) if member.strip()
+        [part.strip(" \t") for part in _PARAMETER.findall(member)]
+        for member in _MEMBER.findall(cache_status)
+        if member.strip()
     ]

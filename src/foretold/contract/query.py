@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-KEYED_HEADERS = frozenset(
-    "anthropic-version anthropic-beta openai-beta openai-organization openai-project".split()
-)
-INERT_HEADERS = frozenset(
-    "traceparent tracestate user-agent x-request-id idempotency-key content-type accept".split()
-)
+KEYED_HEADERS = frozenset("anthropic-version anthropic-beta openai-beta openai-organization openai-project".split())
+INERT_HEADERS = frozenset("traceparent tracestate user-agent x-request-id idempotency-key content-type accept".split())
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,9 @@ def without_positions(items: list[Any]) -> list[Any]:
 def pieces(text: str) -> list[str]:
     """A text cut after runs of white space, and every 64 code points."""
     return [
-        word[at : at + PIECE_CODE_POINTS] for word in _WORD.findall(text) for at in range(0, len(word), PIECE_CODE_POINTS)
+        word[at : at + PIECE_CODE_POINTS]
+        for word in _WORD.findall(text)
+        for at in range(0, len(word), PIECE_CODE_POINTS)
     ]
 
 

@@ -15,7 +15,7 @@ from foretold.scope import Scope
 class Models:
     def __init__(self, routes: Routes, scope: Scope):
         self._names = routes.known_models
-        self._revisions = {name: r.revision_of(name) for r in routes for name in r.known_models}
+        self._revisions = {r.known_model: r.keyed_revision for r in routes if r.known_model is not None}
         self._passes = any(r.kind == "undeclared" for r in routes)
         self._scope = scope
 

@@ -9,7 +9,7 @@
 import { BadControl } from "./errors.js";
 import { CEILING_S } from "./freshness.js";
 import { MAX_CALLER_TAGS, isCallerTag } from "./generations.js";
-import { trimmed } from "./query.js";
+import { divided, trimmed } from "./query.js";
 
 export const OWN = ["foretold-ttl", "foretold-tags", "foretold-sample", "foretold-namespace", "foretold-pace"];
 export const MAX_SAMPLE = 99;
@@ -158,7 +158,7 @@ function own(name, value) {
       }
       return controls({ sample: Number(value) });
     case "foretold-namespace":
-      if (!isLabel(value)) throw bad(name, `: give 1 to ${MAX_LABEL} characters, none a control`);
+      if (!isLabel(value)) throw bad(name, `is no label: give 1 to ${MAX_LABEL} characters, none a control`);
       return controls({ children: [value] });
     case "foretold-pace":
       if (value !== "recorded") throw bad(name, `is ${quoted(value)}: the only pace is \`recorded\``);
@@ -187,12 +187,6 @@ function quoted(value) {
 
 function lower(one, other) {
   return one === null ? other : other === null ? one : Math.min(one, other);
-}
-
-/** What stands before and after the first `=`. */
-function divided(part) {
-  const at = part.indexOf("=");
-  return at < 0 ? [part, ""] : [part.slice(0, at), part.slice(at + 1)];
 }
 
 /** A part of a query string as it was meant (application/x-www-form-urlencoded). */

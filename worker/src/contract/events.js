@@ -57,7 +57,7 @@ export class Splitter {
     const seen = held.at(-1) === CR ? held.length - 1 : held.length;
     const [ends, at] = eventEnds(held, this.#searched, seen);
     const found = ends.map((end, i) => held.slice(i === 0 ? 0 : ends[i - 1], end));
-    this.#held.copyWithin(0, at, this.#length);
+    if (at > 0) this.#held.copyWithin(0, at, this.#length);
     this.#length -= at;
     // A blank line is at most four bytes, so its first three may be here already.
     this.#searched = Math.max(0, seen - at - 3);

@@ -5,7 +5,7 @@
  * value.
  */
 
-import { trimmed } from "./query.js";
+import { divided, trimmed } from "./query.js";
 
 export const CEILING_S = 2_592_000;
 export const AHEAD_ALLOWED_MS = 5_000;
@@ -114,14 +114,9 @@ function httpDateS(text) {
 function directivesOf(value) {
   const found = new Map();
   for (const part of value.split(",")) {
-    const [name, argument] = split(part, "=");
-    const known = trimmed(name).toLowerCase();
-    if (!found.has(known)) found.set(known, trimmed(argument).replace(/^"+|"+$/g, ""));
+    const [given, argument] = divided(part);
+    const name = trimmed(given).toLowerCase();
+    if (!found.has(name)) found.set(name, trimmed(argument).replace(/^"+|"+$/g, ""));
   }
   return found;
-}
-
-function split(text, separator) {
-  const at = text.indexOf(separator);
-  return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + separator.length)];
 }

@@ -42,6 +42,12 @@ export function trimmed(text) {
   return text.slice(from, to);
 }
 
+/** What stands before and after the first `=`. */
+export function divided(part) {
+  const at = part.indexOf("=");
+  return at < 0 ? [part, ""] : [part.slice(0, at), part.slice(at + 1)];
+}
+
 function isBlank(character) {
   return character === " " || character === "\t";
 }

@@ -1,7 +1,8 @@
 /**
  * A prediction as kept: sealed header and body in one run of bytes (rules R1 to R3).
  *
- *     magic and version 4 · header length 4, big-endian · HMAC-SHA-256(secret, header) 32 · header, RFC 8785 JSON · body
+ *     magic and version 4 · header length 4, big-endian · HMAC-SHA-256(secret, header) 32 ·
+ *     header, RFC 8785 JSON · body
  *
  * The same bytes lie in every store.  What doesn't unpack is absent, never repaired.
  *
@@ -119,12 +120,9 @@ async function fromHeader(header, body) {
   if (members.body_bytes !== body.length || members.body_sha256 !== (await digest(body))) {
     throw new RecordCorrupt("the body is not the one recorded");
   }
-  const record = { body, rest: {} };
-  for (const [name, value] of Object.entries(members)) {
-    if (KEPT_MEMBERS.has(name)) record[name] = value;
-    else if (!OF_THE_BODY.includes(name)) record.rest = { ...record.rest, [name]: value };
-  }
-  return record;
+  const known = Object.entries(members).filter(([name]) => KEPT_MEMBERS.has(name));
+  const rest = Object.entries(members).filter(([name]) => !KEPT_MEMBERS.has(name) && !OF_THE_BODY.includes(name));
+  return { ...Object.fromEntries(known), rest: Object.fromEntries(rest), body };
 }
 
 function headerMembers(header) {

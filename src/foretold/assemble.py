@@ -1,0 +1,193 @@
+"""Builds a node from its settings.  The only place that names concrete parts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from foretold.config.settings import Config, ModelSettings, RouteSettings, TierSettings, UpstreamSettings
+from foretold.config.values import Secret
+from foretold.contract.freshness import Lifetimes
+from foretold.datafolder import DataFolder, default_path
+from foretold.generations import FileGenerations
+from foretold.keeping import Keeping
+from foretold.models.host import Host
+from foretold.models.manifest import SMOLLM2, Manifest, revision
+from foretold.node import Node
+from foretold.observe.counters import Counters
+from foretold.origins.chain import Chain
+from foretold.origins.local import LocalOrigin
+from foretold.origins.predict import TextPredictions
+from foretold.origins.upstream import Timeouts, Upstream
+from foretold.ports import Origin
+from foretold.routes import Route, Routes
+from foretold.scope import Scope
+from foretold.stores.disk import DiskStore
+from foretold.stores.memory import MemoryStore
+from foretold.tier import Tier
+from foretold.tiers import Tiers
+
+DEFAULT_TIERS = (TierSettings(store="memory", limit=256 * 2**20), TierSettings(store="disk", limit=2 * 2**30))
+LARGEST_IN_MEMORY_BYTES = 2**20
+TIER_DEADLINE_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class LocalModel:
+    """A model this node runs: what it is, where its weights must lie, and the process that runs it."""
+
+    settings: ModelSettings
+    manifest: Manifest
+    host: Host
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    node: Node
+    secret: bytes
+    admin_token: str
+    models: tuple[LocalModel, ...]
+    disk_set_aside: Path | None
+
+
+def data_folder(config: Config) -> DataFolder:
+    return DataFolder(Path(config.data).expanduser() if config.data else default_path())
+
+
+def models_of(config: Config) -> tuple[ModelSettings, ...]:
+    """The models to run: those configured, or the bundled one where nothing else could answer."""
+    if config.models or config.upstreams:
+        return config.models
+    return (ModelSettings(name=SMOLLM2.name),)
+
+
+def assemble(config: Config, folder: DataFolder, *, model_files: Mapping[str, Path], run_folder: Path) -> Assembled:
+    """A node that is not serving yet.
+
+    `model_files` are the verified weights of each local model; `run_folder`, of this user alone, takes their sockets.
+    Raises ConfigError or StoreError.
+    """
+    secret = folder.secret()
+    models = tuple(_local_model(m, model_files[m.name], run_folder) for m in models_of(config))
+    origins: dict[str, Origin] = {u.name: _upstream(u) for u in config.upstreams}
+    origins |= {m.manifest.name: LocalOrigin(m.host, m.manifest) for m in models}
+    routes = Routes(_routes(config, origins, {m.manifest.name: m.manifest for m in models}))
+    memory, below, set_aside = _stores(config, folder)
+    tiers = Tiers(memory, below, secret=secret, now_ms=_now_ms)
+    node = Node(
+        scope=Scope(secret, tenants={k.sha256: k.tenant for k in config.api_keys} if config.api_keys else None),
+        routes=routes,
+        tiers=tiers,
+        keeping=Keeping(tiers, secret=secret, largest_bytes=config.cache.record_limit, now_ms=_now_ms),
+        generations=FileGenerations(folder.generations, secret),
+        counters=Counters(),
+        now_ms=_now_ms,
+    )
+    return Assembled(node, secret, folder.admin_token(), models, set_aside)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _stores(config: Config, folder: DataFolder) -> tuple[MemoryStore, list[Tier], Path | None]:
+    below: list[Tier] = []
+    memory = MemoryStore(0, largest_bytes=0, now_ms=_now_ms)
+    set_aside = None
+    for tier in config.tiers or DEFAULT_TIERS:
+        if tier.store == "memory":
+            memory = MemoryStore(tier.limit, largest_bytes=LARGEST_IN_MEMORY_BYTES, now_ms=_now_ms)
+        else:
+            disk = DiskStore(folder.answers, tier.limit, now_ms=_now_ms)
+            set_aside = disk.set_aside
+            below.append(Tier(disk, deadline_s=TIER_DEADLINE_S))
+    return memory, below, set_aside
+
+
+def _local_model(settings: ModelSettings, file: Path, run_folder: Path) -> LocalModel:
+    manifest = SMOLLM2.with_settings(
+        name=settings.name, context=settings.context, max_tokens=settings.max_tokens, parallel=settings.parallel
+    )
+    return LocalModel(settings, manifest, Host(manifest, file, run_folder, threads=settings.threads or None))
+
+
+def _upstream(settings: UpstreamSettings) -> Upstream:
+    return Upstream(
+        settings.name,
+        settings.url,
+        key=settings.key.text if settings.key is not None else None,
+        headers=[(name, v.text if isinstance(v, Secret) else v) for name, v in settings.headers],
+        timeouts=Timeouts(
+            settings.connect_timeout, settings.first_byte_timeout, settings.idle_timeout, settings.total_timeout
+        ),
+        connections=settings.connections,
+    )
+
+
+def _routes(config: Config, origins: Mapping[str, Origin], manifests: Mapping[str, Manifest]) -> list[Route]:
+    settings = config.routes or tuple(_default_routes(config, manifests))
+    routes = [_route(r, config, origins, manifests) for r in settings]
+    undeclared = _undeclared_upstream(config)
+    if undeclared is not None:
+        chain = Chain([origins[undeclared]], retries=0)
+        routes.append(Route(name="undeclared", kind="undeclared", origin=chain, stores=False))
+    return routes
+
+
+def _default_routes(config: Config, manifests: Mapping[str, Manifest]) -> list[RouteSettings]:
+    """Without any written down: each local model by its name, all other models to the only upstream."""
+    routes = [RouteSettings(name=name, models=(name,), model=name) for name in manifests]
+    if len(config.upstreams) == 1:
+        name = config.upstreams[0].name
+        routes.append(RouteSettings(name=name, models=("*",), upstream=name))
+    return routes
+
+
+def _route(
+    settings: RouteSettings, config: Config, origins: Mapping[str, Origin], manifests: Mapping[str, Manifest]
+) -> Route:
+    upstreams = {u.name: u for u in config.upstreams}
+    names = (settings.upstream or settings.model, *settings.fallback)
+    speaks_json = settings.upstream != "" and upstreams[settings.upstream].speaks == "json"
+    chained = [
+        origins[name] if speaks_json and name in upstreams else TextPredictions(origins[name]) for name in names
+    ]
+    manifest = manifests.get(settings.model)
+    cache = config.cache
+    return Route(
+        name=settings.name,
+        kind=settings.kind,
+        origin=Chain(chained, retries=upstreams[settings.upstream].retries if settings.upstream else 1),
+        models=settings.models,
+        path=settings.path,
+        shared=settings.scope == "shared",
+        stores=settings.store,
+        lifetimes=Lifetimes(
+            _or(settings.fresh, cache.fresh),
+            _or(settings.stale_while_revalidate, cache.stale_while_revalidate),
+            _or(settings.stale_if_error, cache.stale_if_error),
+        ),
+        respects_upstream=settings.kind != "model" if settings.respect_upstream is None else settings.respect_upstream,
+        asks_usage=settings.ask_usage,
+        passes_credential=settings.pass_credential,
+        finishes_alone=settings.finish_and_store,
+        answer_limited=manifest is not None,
+        revision=revision(manifest) if manifest is not None else settings.revision,
+        engine=None,
+        keyed_headers=frozenset(settings.keyed_headers),
+        inert_headers=frozenset(settings.inert_headers),
+        known_model=manifest.name if manifest is not None else None,
+    )
+
+
+def _undeclared_upstream(config: Config) -> str | None:
+    if config.undeclared:
+        return None if config.undeclared == "off" else config.undeclared
+    speaking = [u.name for u in config.upstreams if u.speaks == "openai"]
+    return speaking[0] if len(speaking) == 1 else None
+
+
+def _or(value: int | None, otherwise: int) -> int:
+    return otherwise if value is None else value

@@ -1,0 +1,27 @@
+"""Where a command's settings come from: flag, then FORETOLD_CONFIG, then ./foretold.toml, then the defaults."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from foretold.config import Config, load, load_file
+
+config_option = click.option(
+    "--config", "config_file", type=click.Path(path_type=Path), help="The settings file; else FORETOLD_CONFIG, else ./foretold.toml."
+)
+
+
+def read_config(config_file: Path | None) -> Config:
+    """Raises ConfigError."""
+    named = config_file or (Path(os.environ["FORETOLD_CONFIG"]) if os.environ.get("FORETOLD_CONFIG") else None)
+    if named is None and Path("foretold.toml").is_file():
+        named = Path("foretold.toml")
+    return load("") if named is None else load_file(named)
+
+
+def json_option(function: Any) -> Any:
+    return click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")(function)

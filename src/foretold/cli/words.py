@@ -1,0 +1,76 @@
+"""How the command line talks: what was asked for on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TextIO
+
+from foretold.errors import ForetoldError, Refused
+
+JSON_ERRORS = "FORETOLD_OUTPUT"
+_BAR = 28
+_QUIET_S = 10.0
+
+
+def has_colour(out: TextIO) -> bool:
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return out.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
+
+
+def bold(text: str, out: TextIO = sys.stderr) -> str:
+    return f"\x1b[1m{text}\x1b[0m" if has_colour(out) else text
+
+
+def tell_error(error: ForetoldError) -> None:
+    code = error.code_here if isinstance(error, Refused) else error.code
+    if os.environ.get(JSON_ERRORS) == "json":
+        import json
+
+        print(json.dumps({"error": {"code": code, "message": str(error)}}), file=sys.stderr)
+        return
+    label = "\x1b[31merror:\x1b[0m" if has_colour(sys.stderr) else "error:"
+    print(f"{label} {error}\n  code  {code} · exit {error.exit_code}", file=sys.stderr)
+
+
+class Progress:
+    """Long work on stderr: one line that grows on a terminal, else a plain line now and then.
+
+    The share never goes back.
+    """
+
+    def __init__(self, out: TextIO | None = None):
+        self._out = out or sys.stderr
+        self._live = self._out.isatty()
+        self._name = ""
+        self._share = 0.0
+        self._began_s = time.monotonic()
+        self._last_s = -_QUIET_S
+
+    def step(self, text: str) -> None:
+        self._end_line()
+        self._name, self._share, self._began_s, self._last_s = text, 0.0, time.monotonic(), -_QUIET_S
+        print(f"  {text} …", file=self._out, flush=True)
+
+    def progress(self, done_bytes: int, total_bytes: int) -> None:
+        if total_bytes <= 0:
+            return
+        self._share = max(self._share, min(1.0, done_bytes / total_bytes))
+        now_s = time.monotonic()
+        is_last = self._share >= 1.0
+        if not is_last and now_s - self._last_s < (0.1 if self._live else _QUIET_S):
+            return
+        self._last_s = now_s
+        rate = done_bytes / max(now_s - self._began_s, 0.001)
+        line = f"{self._share:4.0%}  {done_bytes / 1e6:.1f} of {total_bytes / 1e6:.1f} MB  {rate / 1e6:.1f} MB/s"
+        if self._live:
+            full = round(self._share * _BAR)
+            print(f"\r    {'━' * full}{' ' * (_BAR - full)} {line}  ", end="\n" if is_last else "", file=self._out, flush=True)
+        else:
+            print(f"    {line}", file=self._out, flush=True)
+
+    def _end_line(self) -> None:
+        if self._live and 0 < self._share < 1.0:
+            print(file=self._out)

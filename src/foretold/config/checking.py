@@ -1,0 +1,92 @@
+"""What settings must be together: names that exist, and nothing that contradicts itself."""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+from collections.abc import Callable, Iterable
+
+from foretold.config.settings import Config, RouteSettings
+from foretold.errors import ConfigError
+
+Fail = Callable[[tuple[str | int, ...], str], ConfigError]
+
+
+def check(config: Config, fail: Fail) -> None:
+    """Raises ConfigError."""
+    _check_reach(config, fail)
+    _check_tiers(config, fail)
+    names = [r.name for r in config.routes]
+    for at, route in enumerate(config.routes):
+        if names.index(route.name) != at:
+            raise fail(("routes", at, "name"), f"there are two routes {route.name!r}: give each its own name")
+        _check_route(config, route, at, fail)
+    for at, key in enumerate(config.api_keys):
+        if key.sha256 in [k.sha256 for k in config.api_keys[:at]]:
+            raise fail(("api_keys", at, "sha256"), "the same API key stands here twice")
+    if config.undeclared not in ("", "off"):
+        _check_name(config.undeclared, [u.name for u in config.upstreams], ("undeclared",), "upstream", fail)
+    overlap = {u.name for u in config.upstreams} & {m.name for m in config.models}
+    if overlap:
+        raise fail(("models", min(overlap)), "an upstream has the same name: a fallback could mean either")
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_reach(config: Config, fail: Fail) -> None:
+    if is_loopback(config.server.host) or config.api_keys or config.server.open:
+        return
+    raise fail(
+        ("server", "host"),
+        f"{config.server.host} is reachable from the network: set API keys (`foretold config api-key` makes one), "
+        "or server.open = true to let everybody ask",
+    )
+
+
+def _check_tiers(config: Config, fail: Fail) -> None:
+    stores = [t.store for t in config.tiers]
+    if stores and stores not in (["memory"], ["memory", "disk"]):
+        raise fail(("tiers", 0), 'tiers are "memory", or "memory" and then "disk"')
+
+
+def _check_route(config: Config, route: RouteSettings, at: int, fail: Fail) -> None:
+    place = ("routes", at)
+    upstreams, models = [u.name for u in config.upstreams], [m.name for m in config.models]
+    if bool(route.upstream) == bool(route.model):
+        raise fail(place, "a route is answered by an `upstream` or by a `model` of this node: set one of the two")
+    if route.upstream:
+        _check_name(route.upstream, upstreams, (*place, "upstream"), "upstream", fail)
+    else:
+        _check_name(route.model, models, (*place, "model"), "model", fail)
+    for name in route.fallback:
+        _check_name(name, upstreams + models, (*place, "fallback"), "upstream or model", fail)
+    if route.kind == "model":
+        if not route.models:
+            raise fail((*place, "models"), 'which models does it take? give names, or ["*"]')
+        if route.path:
+            raise fail((*place, "path"), "a route of kind model takes no path")
+    else:
+        if not route.path:
+            raise fail((*place, "path"), f"a route of kind {route.kind} needs a path")
+        if route.models or route.model:
+            raise fail((*place, "models"), f"a route of kind {route.kind} goes to an upstream and has no models")
+    if route.scope == "shared" and route.pass_credential:
+        raise fail((*place, "scope"), "everybody would share answers that each caller's own credential paid for")
+    if route.pass_credential and not route.upstream:
+        raise fail((*place, "pass_credential"), "a model of this node takes no credential")
+
+
+def _check_name(name: str, known: Iterable[str], place: tuple[str | int, ...], what: str, fail: Fail) -> None:
+    known = list(known)
+    if name in known:
+        return
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+    hint = f"did you mean {near[0]!r}?" if near else f"there {'is' if len(known) == 1 else 'are'} {', '.join(known) or 'none'}"
+    raise fail(place, f"there is no {what} {name!r}; {hint}")

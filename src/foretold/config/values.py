@@ -1,0 +1,154 @@
+"""Single values: a quantity carries its unit, so that nobody takes seconds for milliseconds.
+
+Each reader takes what TOML gives and returns what the program uses, or raises ValueError with what would be right.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from foretold.contract.freshness import CEILING_S
+
+Reader = Callable[[Any], Any]
+
+_SECONDS = {"ms": 0.001, "s": 1, "min": 60, "m": 60, "h": 3600, "d": 86_400}
+_BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A text that is never shown: `where` says where it came from."""
+
+    where: str
+    text: str = field(repr=False)
+
+
+def text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError("give a text")
+    return value
+
+
+def maybe_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("give a text")
+    return value
+
+
+def flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("give true or false")
+    return value
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
+        raise ValueError('give a list of texts, such as ["a", "b"]')
+    return tuple(value)
+
+
+def header_names(value: Any) -> tuple[str, ...]:
+    return tuple(name.lower() for name in texts(value))
+
+
+def headers(value: Any) -> tuple[tuple[str, str | Secret], ...]:
+    """Names and values; a value that is a secret comes from outside as every secret does."""
+    if not isinstance(value, dict) or not all(isinstance(v, (str, dict)) for v in value.values()):
+        raise ValueError('give a table of texts, such as { x-team = "web" }')
+    return tuple((name.lower(), v if isinstance(v, str) else secret(v)) for name, v in value.items())
+
+
+def number(least: int, most: int) -> Reader:
+    def read(value: Any) -> int:
+        if type(value) is not int or not least <= value <= most:
+            raise ValueError(f"give a whole number from {least} to {most}")
+        return value
+
+    return read
+
+
+def choice(*allowed: str) -> Reader:
+    def read(value: Any) -> str:
+        if value not in allowed:
+            raise ValueError("give one of " + ", ".join(f'"{a}"' for a in allowed))
+        return str(value)
+
+    return read
+
+
+def duration(*, least_s: float = 0, most_s: float = CEILING_S) -> Reader:
+    """Seconds as a float."""
+
+    def read(value: Any) -> float:
+        seconds = _quantity(value, _SECONDS, 's" or "1h')
+        if not least_s <= seconds <= most_s:
+            raise ValueError(f'give a duration from "{least_s:g} s" to "{most_s:g} s"')
+        return seconds
+
+    return read
+
+
+def lifetime(value: Any) -> int:
+    """Whole seconds up to the ceiling of rule F1; `forever` is the ceiling."""
+    if value == "forever":
+        return CEILING_S
+    return int(duration()(value))
+
+
+def size(*, least_bytes: int = 0) -> Reader:
+    def read(value: Any) -> int:
+        count = int(_quantity(value, _BYTES, 'MiB" or "2 GiB'))
+        if count < least_bytes:
+            raise ValueError(f"give at least {least_bytes // 1024} KiB")
+        return count
+
+    return read
+
+
+def secret(value: Any) -> Secret:
+    """`{ env = "NAME" }` or `{ file = "PATH" }`; never the secret itself."""
+    match value:
+        case {"env": str(name), **rest} if not rest:
+            if not os.environ.get(name, "").strip():
+                raise ValueError(f"the environment variable {name} is not set")
+            return Secret(f"environment variable {name}", os.environ[name].strip())
+        case {"file": str(name), **rest} if not rest:
+            try:
+                return Secret(f"file {name}", Path(name).expanduser().read_text().strip())
+            except OSError as e:
+                raise ValueError(f"the file {name} can't be read: {e.strerror}") from None
+    raise ValueError('secrets come from outside: give { env = "NAME" } or { file = "PATH" }')
+
+
+def api_key_digest(value: Any) -> str:
+    if not isinstance(value, str) or not _DIGEST.fullmatch(value):
+        raise ValueError("give the SHA-256 of the API key as 64 hex digits: `foretold config api-key` makes one")
+    return value
+
+
+def address(value: Any) -> str:
+    if not isinstance(value, str) or not re.match(r"https?://[^/\s]+", value):
+        raise ValueError('give an address such as "https://api.example.com/v1"')
+    return value
+
+
+def route_path(value: Any) -> str:
+    if not isinstance(value, str) or not value.startswith("/") or value.startswith("/-/"):
+        raise ValueError('give a path that begins with "/", and not with "/-/"')
+    return value
+
+
+def _quantity(value: Any, units: dict[str, Any], example: str) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        raise ValueError(f'{value} of what? give the unit: "{value}{example}"')
+    found = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
+    if found is None or found[2] not in units:
+        raise ValueError(f"give a number and a unit ({', '.join(units)})")
+    return float(found[1]) * float(units[found[2]])

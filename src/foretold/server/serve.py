@@ -1,0 +1,108 @@
+"""Runs an application on a socket until it is told to stop, and then lets running answers end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from foretold.config.settings import Server
+from foretold.errors import ForetoldError
+from foretold.server.protocol import protocol_with
+
+
+class PortTaken(ForetoldError):
+    code = "port_taken"
+    exit_code = 7
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket.  Raises PortTaken, naming who holds the port where that can be seen."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host.strip("[]"), port))
+        sock.listen(2048)
+    except OSError as e:
+        sock.close()
+        holder = holder_of(port)
+        by = f" by {holder}" if holder else ""
+        if e.errno == errno.EADDRINUSE:
+            raise PortTaken(f"port {port} on {host} is taken{by}: choose another with --port, or --port 0") from None
+        raise PortTaken(f"can't listen on {host} port {port}: {e.strerror}") from None
+    sock.setblocking(False)
+    return sock
+
+
+def holder_of(port: int) -> str | None:
+    """The program that listens on a port and its process number, as /proc shows them to us."""
+    sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if any(str(link.readlink()) in sockets for link in (process / "fd").iterdir()):
+                return f"`{(process / 'comm').read_text().strip()}` (pid {process.name})"
+    return None
+
+
+class QuietServer(uvicorn.Server):
+    """uvicorn's server without its own handling of signals: ours must close the node first."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def serve(
+    app: Any, sock: socket.socket, settings: Server, *, is_up: Callable[[], Awaitable[None]], stopping: Callable[[], None]
+) -> int:
+    """Serves until SIGINT or SIGTERM, a second of which stops at once; the exit code that says which it was."""
+    config = uvicorn.Config(
+        app,
+        http=protocol_with(head_timeout_s=settings.head_timeout),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=int(settings.keep_alive),
+        timeout_graceful_shutdown=int(settings.drain),
+        limit_concurrency=settings.connections,
+    )
+    server = QuietServer(config)
+    exit_code = 0
+
+    def stop(number: int) -> None:
+        nonlocal exit_code
+        server.force_exit = server.should_exit
+        server.should_exit = True
+        exit_code = 128 + number
+        stopping()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop, number)
+    serving = asyncio.create_task(server.serve(sockets=[sock]))
+    while not server.started and not serving.done():
+        await asyncio.sleep(0.005)
+    await is_up()
+    await serving
+    return exit_code
+
+
+def _listening_inodes(port: int) -> Iterator[str]:
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(OSError):
+            for line in Path(table).read_text().splitlines()[1:]:
+                columns = line.split()
+                if columns[3] == "0A" and int(columns[1].rpartition(":")[2], 16) == port:
+                    yield columns[9]
