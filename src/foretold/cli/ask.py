@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterable, Iterator
 
 import click
 
@@ -68,8 +69,8 @@ def command(
     click.echo(f"{how} · {took} · {response.headers['cache-status']}", err=True)
 
 
-def _texts(response: object) -> object:
-    for line in response:  # type: ignore[attr-defined]
+def _texts(response: Iterable[bytes]) -> Iterator[str]:
+    for line in response:
         told = line.decode().strip().removeprefix("data:").strip()
         if not line.startswith(b"data:") or told == "[DONE]":
             continue

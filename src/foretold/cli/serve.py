@@ -30,8 +30,9 @@ def command(config_file: Path | None, host: str | None, port: int | None, as_jso
     from foretold.serving import run
 
     config = read_config(config_file)
-    given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
-    config = dataclasses.replace(config, server=dataclasses.replace(config.server, **given))
+    here = config.server
+    here = dataclasses.replace(here, host=here.host if host is None else host, port=here.port if port is None else port)
+    config = dataclasses.replace(config, server=here)
     check_reach(config)
     try:
         import uvloop

@@ -14,7 +14,7 @@ Fail = Callable[[tuple[str | int, ...], str], ConfigError]
 
 def check(config: Config, fail: Fail) -> None:
     """Raises ConfigError."""
-    _check_reach(config, fail)
+    check_reach(config, fail)
     _check_tiers(config, fail)
     names = [r.name for r in config.routes]
     for at, route in enumerate(config.routes):
@@ -31,16 +31,8 @@ def check(config: Config, fail: Fail) -> None:
         raise fail(("models", min(overlap)), "an upstream has the same name: a fallback could mean either")
 
 
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-def _check_reach(config: Config, fail: Fail) -> None:
+def check_reach(config: Config, fail: Fail = lambda place, says: ConfigError(says)) -> None:
+    """Raises ConfigError for a node that whoever is on the network could use, unless that is written down."""
     if is_loopback(config.server.host) or config.api_keys or config.server.open:
         return
     raise fail(
@@ -48,6 +40,15 @@ def _check_reach(config: Config, fail: Fail) -> None:
         f"{config.server.host} is reachable from the network: set API keys (`foretold config api-key` makes one), "
         "or server.open = true to let everybody ask",
     )
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def _check_tiers(config: Config, fail: Fail) -> None:

@@ -52,8 +52,10 @@ def body_controls(value: Any) -> Controls:
 
 
 def _body_control(name: str, said: Any) -> Controls:
-    if name in ("no-cache", "no-store") and isinstance(said, bool):
-        return Controls(**{name.replace("-", "_"): said})
+    if name == "no-cache" and isinstance(said, bool):
+        return Controls(no_cache=said)
+    if name == "no-store" and isinstance(said, bool):
+        return Controls(no_store=said)
     if name == "namespace" and isinstance(said, str) and is_label(said):
         return Controls(children=(said,))
     if name in ("ttl", "s-maxage", "s-max-age") and _is_whole(said) and 0 <= said <= CEILING_S:

@@ -130,15 +130,24 @@ def is_label(value: str) -> bool:
 
 
 def _directive(name: str, argument: str) -> Controls:
-    if name in ("no-cache", "no-store", "only-if-cached"):
-        return Controls(**{name.replace("-", "_"): True})
-    if name == "max-stale" and not argument:
-        return Controls(max_stale_s=math.inf)
-    if name not in ("max-age", "min-fresh", "max-stale"):
-        return NONE
-    if not _DIGITS.fullmatch(argument):
-        return Controls(no_cache=True)
-    return Controls(**{name.replace("-", "_") + "_s": int(argument)})
+    match name:
+        case "no-cache":
+            return Controls(no_cache=True)
+        case "no-store":
+            return Controls(no_store=True)
+        case "only-if-cached":
+            return Controls(only_if_cached=True)
+        case "max-stale" if not argument:
+            return Controls(max_stale_s=math.inf)
+        case "max-age" | "min-fresh" | "max-stale" if not _DIGITS.fullmatch(argument):
+            return Controls(no_cache=True)
+        case "max-age":
+            return Controls(max_age_s=int(argument))
+        case "min-fresh":
+            return Controls(min_fresh_s=int(argument))
+        case "max-stale":
+            return Controls(max_stale_s=int(argument))
+    return NONE
 
 
 def _own(name: str, value: str) -> Controls:

@@ -147,13 +147,14 @@ def _with_call_ids_numbered(operation: str, members: dict[str, Any]) -> dict[str
         own = ("id",) if isinstance(block, dict) and block.get("type") == "tool_use" else ()
         return numbered(block, *own, "tool_use_id")
 
+    changed: dict[str, Any] = members
     if operation == "chat":
-        return each(members, "messages", chat_message)
-    if operation == "responses":
-        return each(members, "input", lambda item: numbered(item, "call_id", "id"))
-    if operation == "messages":
-        return each(members, "messages", lambda message: each(message, "content", content_block))
-    return members
+        changed = each(members, "messages", chat_message)
+    elif operation == "responses":
+        changed = each(members, "input", lambda item: numbered(item, "call_id", "id"))
+    elif operation == "messages":
+        changed = each(members, "messages", lambda message: each(message, "content", content_block))
+    return changed
 
 
 def _is_token(item: Any) -> bool:

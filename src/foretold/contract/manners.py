@@ -36,7 +36,7 @@ def retry_after_s(
     """
     if retries_done >= MAX_RETRIES or sent_any:
         return None
-    jittered = (0.1 * 2**retries_done) * (0.5 + chance)
+    jittered: float = (0.1 * 2**retries_done) * (0.5 + chance)
     if failure is Failure.CONNECT:
         return jittered
     if failure is not None:

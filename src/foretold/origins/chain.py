@@ -20,23 +20,33 @@ class Chain:
 
     async def fetch(self, asked: Asked, forwarded: Forwarded) -> Incoming:
         """The first good answer, its first bytes already here; where all fail, what the first origin said."""
-        first: Incoming | ForetoldError | None = None
-        for position, origin in enumerate(self._origins):
+        first = await self._ask(self._origins[0], asked, forwarded, is_fallback=False)
+        if _may_fall_back(first):
             # A caller's credential is for the route's own origin and no other.
-            beside = forwarded if position == 0 else replace(forwarded, credential=None)
-            got = await self._ask(origin, asked, beside, is_fallback=position > 0)
-            if position == 0:
-                first = got
-                if not _may_fall_back(got):
-                    break
-            elif isinstance(got, Begun) and not _may_fall_back(got):
-                if isinstance(first, Begun):
-                    await first.close()
-                return got
-        assert first is not None
+            other = await self._ask_others(asked, replace(forwarded, credential=None), instead_of=first)
+            if other is not None:
+                return other
         if isinstance(first, ForetoldError):
             raise first
         return first
+
+    async def _ask_others(
+        self, asked: Asked, forwarded: Forwarded, *, instead_of: Begun | ForetoldError
+    ) -> Begun | None:
+        """The first good answer of the further origins; what it replaces is then closed, and if we are cancelled."""
+        is_replaced = True
+        try:
+            for origin in self._origins[1:]:
+                got = await self._ask(origin, asked, forwarded, is_fallback=True)
+                if isinstance(got, Begun):
+                    if not _may_fall_back(got):
+                        return got
+                    await got.close()
+            is_replaced = False
+            return None
+        finally:
+            if is_replaced and isinstance(instead_of, Begun):
+                await instead_of.close()
 
     async def close(self) -> None:
         for origin in self._origins:
@@ -59,17 +69,18 @@ class Chain:
     def _wait_s(self, got: Begun | ForetoldError, retries_done: int) -> float | None:
         if retries_done >= self._retries:
             return None
-        answered = isinstance(got, Begun)
-        failure = None if answered else _failure(got)
-        if not answered and failure is None:
+        failure, status, retry_after = None, None, None
+        if isinstance(got, Begun):
+            status, retry_after = got.status, dict(got.headers).get("retry-after")
+        elif (failure := _failure(got)) is None:
             return None
         return retry_after_s(
             failure=failure,
-            status=got.status if answered else None,
-            retry_after=dict(got.headers).get("retry-after") if answered else None,
+            status=status,
+            retry_after=retry_after,
             sent_any=False,
             retries_done=retries_done,
-            chance=random.random(),
+            chance=random.random(),  # noqa: S311 - spreads retries, guards nothing
         )
 
 

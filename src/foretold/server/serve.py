@@ -7,7 +7,7 @@ import contextlib
 import errno
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,30 +55,39 @@ def holder_of(port: int) -> str | None:
 class QuietServer(uvicorn.Server):
     """uvicorn's server without its own handling of signals: ours must close the node first."""
 
+    on_start: Callable[[], None] = staticmethod(lambda: None)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.on_start()
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
 
-async def serve(
-    app: Any, sock: socket.socket, settings: Server, *, is_up: Callable[[], Awaitable[None]], stopping: Callable[[], None]
-) -> int:
-    """Serves until SIGINT or SIGTERM, a second of which stops at once; the exit code that says which it was."""
-    config = uvicorn.Config(
-        app,
-        http=protocol_with(head_timeout_s=settings.head_timeout),
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        log_level="critical",
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        timeout_keep_alive=int(settings.keep_alive),
-        timeout_graceful_shutdown=int(settings.drain),
-        limit_concurrency=settings.connections,
+def server_for(app: Any, settings: Server) -> QuietServer:
+    """The server that runs an application with these limits."""
+    return QuietServer(
+        uvicorn.Config(
+            app,
+            http=protocol_with(head_timeout_s=settings.head_timeout),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=int(settings.keep_alive),
+            timeout_graceful_shutdown=int(settings.drain),
+            limit_concurrency=settings.connections,
+        )
     )
-    server = QuietServer(config)
+
+
+async def serve(server: QuietServer, sock: socket.socket, *, stopping: Callable[[], None]) -> int:
+    """Serves until SIGINT or SIGTERM, a second of which stops at once; the exit code that says which it was."""
     exit_code = 0
 
     def stop(number: int) -> None:
@@ -91,11 +100,7 @@ async def serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop, number)
-    serving = asyncio.create_task(server.serve(sockets=[sock]))
-    while not server.started and not serving.done():
-        await asyncio.sleep(0.005)
-    await is_up()
-    await serving
+    await server.serve(sockets=[sock])
     return exit_code
 
 

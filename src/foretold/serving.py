@@ -1,0 +1,133 @@
+"""From settings to a node that answers, and back to nothing: the whole run of `foretold serve`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from foretold import __version__
+from foretold.assemble import Assembled, assemble, data_folder, models_of
+from foretold.cli.words import Progress, bold
+from foretold.config.checking import is_loopback
+from foretold.config.settings import Config
+from foretold.datafolder import DataFolder
+from foretold.dialects.table import Dialects
+from foretold.models import bundled
+from foretold.models.manifest import SMOLLM2
+from foretold.observe.log import QueryLog
+from foretold.purging import Purging
+from foretold.server.admin import Admin
+from foretold.server.app import App
+from foretold.server.bodies import Bodies
+from foretold.server.guard import Doors, Guard
+from foretold.server.models import Models
+from foretold.server.serve import bind, serve, server_for
+
+
+async def run(config: Config, *, as_json: bool) -> int:
+    """Serves until told to stop; the exit code.  Raises ForetoldError for what keeps a node from starting."""
+    began_s = time.monotonic()
+    sock = bind(config.server.host, config.server.port)
+    run_folder = Path(tempfile.mkdtemp(prefix="foretold-"))
+    try:
+        folder = data_folder(config)
+        models = models_of(config)
+        # In a thread: a download or a hash must not keep Ctrl-C waiting.
+        file = await asyncio.to_thread(bundled.ensure, SMOLLM2, folder.models, tell=Progress()) if models else None
+        files = {m.name: file for m in models if file is not None}
+        assembled = assemble(config, folder, model_files=files, run_folder=run_folder)
+        try:
+            for model in assembled.models:
+                await model.host.start()
+            return await _serve(config, assembled, sock, began_s=began_s, folder=folder, as_json=as_json)
+        finally:
+            await assembled.node.close()
+            for model in assembled.models:
+                await model.host.stop()
+    finally:
+        sock.close()
+        shutil.rmtree(run_folder, ignore_errors=True)
+
+
+async def _serve(config: Config, assembled: Assembled, sock: socket.socket, *, began_s: float, folder: DataFolder, as_json: bool) -> int:
+    port = sock.getsockname()[1]
+    host = config.server.host
+    address = f"http://{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{port}"
+    state = {"ready": False}
+
+    def started() -> None:
+        state["ready"] = True
+        if as_json:
+            print(json.dumps({"url": address, "pid": os.getpid(), "data": str(folder.path)}), flush=True)
+        else:
+            print(_banner(config, assembled, address, folder, time.monotonic() - began_s), file=sys.stderr, flush=True)
+
+    def stopping() -> None:
+        state["ready"] = False
+        if not as_json:
+            print("\nStopping: running answers may end; Ctrl-C again stops at once.", file=sys.stderr, flush=True)
+
+    if config.logs.queries == "on" or (config.logs.queries == "auto" and sys.stderr.isatty() and not as_json):
+        assembled.node.counters.observers.append(QueryLog(sys.stderr))
+    app = application(config, assembled, base_url=f"{address}/v1", is_ready=lambda: state["ready"])
+    server = server_for(app, config.server)
+    server.on_start = started
+    return await serve(server, sock, stopping=stopping)
+
+
+def application(config: Config, assembled: Assembled, *, base_url: str, is_ready: Callable[[], bool]) -> App:
+    node, server = assembled.node, config.server
+    doors = Doors.of(
+        bound_to=server.host, is_loopback=is_loopback(server.host), hosts=server.hosts, origins=server.allowed_origins
+    )
+    bodies = Bodies(limit_bytes=server.body_limit, together_bytes=server.bodies_together, timeout_s=server.body_timeout)
+    purging = Purging(node, assembled.secret)
+    return App(
+        node,
+        guard=Guard(doors, node.scope, Dialects(node.routes, base_url=base_url)),
+        bodies=bodies,
+        admin=Admin(node, purging, bodies, token=assembled.admin_token, is_ready=is_ready),
+        models=Models(node.routes, node.scope),
+    )
+
+
+def _banner(config: Config, assembled: Assembled, address: str, folder: DataFolder, took_s: float) -> str:
+    where = str(config.file) if config.file is not None else "no settings file, defaults (`foretold config example` shows all)"
+    lines = [f"{bold('Foretold')} {__version__} · {where}", ""]
+    lines += [f"  model   {m.manifest.name}   {m.manifest.size_bytes / 1e6:.1f} MB, {m.manifest.licence}" for m in assembled.models]
+    lines += [f"  {'upstream':<7} {u.name}   {u.url}" for u in config.upstreams]
+    lines.append(f"  answers kept in {folder.path}, good for {config.cache.fresh / 3600:g} h")
+    if assembled.disk_set_aside is not None:
+        lines.append(f"  the kept answers were damaged and are set aside in {assembled.disk_set_aside}; a new store was begun")
+    if config.api_keys:
+        lines.append(f"  API keys of {len({k.tenant for k in config.api_keys})} tenants may ask")
+    elif is_loopback(config.server.host):
+        lines.append("  no API keys: whoever is on this machine may ask, nobody else can reach it")
+    else:
+        lines.append("  open: whoever reaches this machine may ask")
+    lines += ["", f"  API     {address}/v1   (set it as the base URL of any OpenAI client)", ""]
+    if assembled.models:
+        lines += _first_question(assembled.models[0].manifest.name, address)
+    lines.append(f"Ready in {took_s:.1f} s. Ctrl-C stops it; kept answers stay.")
+    return "\n".join(lines)
+
+
+def _first_question(model: str, address: str) -> list[str]:
+    body = json.dumps({"model": model, "messages": [{"role": "user", "content": "Why is the sky blue?"}], "max_tokens": 64})
+    return [
+        "Ask it something, twice:",
+        "",
+        f"  curl -i {address}/v1/chat/completions -H 'content-type: application/json' -d '{body}'",
+        "",
+        "  first   Cache-Status: Foretold; fwd=uri-miss; stored    the model computes, a second or two",
+        "  again   Cache-Status: Foretold; hit; ttl=86399          from memory, under a millisecond; with `Age`",
+        "",
+    ]

@@ -1,0 +1,115 @@
+"""A node on a real socket in the test's own event loop, and a client for it."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from foretold.assemble import Assembled, assemble
+from foretold.config import load
+from foretold.datafolder import DataFolder
+from foretold.server.serve import bind, server_for
+from foretold.serving import application
+
+
+@dataclass
+class Answered:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def cache_status(self) -> str:
+        return self.headers.get("cache-status", "")
+
+    @property
+    def is_hit(self) -> bool:
+        return "; hit" in self.cache_status
+
+    @property
+    def text(self) -> str:
+        """What a chat answer says, whole or streamed."""
+        if self.headers["content-type"].startswith("text/event-stream"):
+            told = [line[6:] for line in self.body.decode().split("\n") if line.startswith("data: {")]
+            return "".join(c["delta"].get("content") or "" for line in told for c in json.loads(line)["choices"])
+        text: str = self.json["choices"][0]["message"]["content"]
+        return text
+
+
+class Client:
+    def __init__(self, url: str, assembled: Assembled):
+        self.url = url
+        self.assembled = assembled
+        self.node = assembled.node
+        self._session = aiohttp.ClientSession(auto_decompress=False)
+
+    async def send(
+        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> Answered:
+        sent = {"content-type": "application/json", **(headers or {})}
+        async with self._session.request(method, self.url + path, data=body, headers=sent) as response:
+            told = {name.lower(): value for name, value in response.headers.items()}
+            return Answered(response.status, told, await response.read())
+
+    async def post(self, path: str, asked: Any, headers: Mapping[str, str] | None = None) -> Answered:
+        return await self.send("POST", path, json.dumps(asked).encode(), headers)
+
+    async def chat(self, text: str, headers: Mapping[str, str] | None = None, **members: Any) -> Answered:
+        return await self.post("/v1/chat/completions", chat_body(text, **members), headers)
+
+    @property
+    def admin_headers(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.assembled.admin_token}"}
+
+    async def purge(self, **asked: Any) -> Answered:
+        return await self.post("/-/cache/purge", asked, self.admin_headers)
+
+    async def stats(self) -> Any:
+        return (await self.send("GET", "/-/stats", headers=self.admin_headers)).json
+
+    async def close(self) -> None:
+        await self._session.close()
+
+
+def chat_body(text: str, **members: Any) -> dict[str, Any]:
+    return {"model": "m", "messages": [{"role": "user", "content": text}], **members}
+
+
+def in_front_of(url: str, more: str = "") -> str:
+    """Settings of a node whose only upstream is this one."""
+    return f'[upstreams.fake]\nurl = "{url}"\n{more}'
+
+
+@asynccontextmanager
+async def running(settings: str, folder: Path) -> AsyncIterator[Client]:
+    """A node with these settings and this data folder, until the block ends."""
+    config = load(settings)
+    sock = bind("127.0.0.1", 0)
+    port = sock.getsockname()[1]
+    config = dataclasses.replace(config, server=dataclasses.replace(config.server, port=port))
+    assembled = assemble(config, DataFolder(folder), model_files={}, run_folder=folder)
+    url = f"http://127.0.0.1:{port}"
+    app = application(config, assembled, base_url=f"{url}/v1", is_ready=lambda: True)
+    server = server_for(app, config.server)
+    serving = asyncio.create_task(server.serve(sockets=[sock]))
+    client = Client(url, assembled)
+    try:
+        yield client
+    finally:
+        await client.close()
+        server.should_exit = True
+        await serving
+        await assembled.node.close()
+        sock.close()
