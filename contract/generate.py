@@ -1,7 +1,7 @@
 """Writes contract/vectors/ and the table at the end of contract/README.md from the tables in contract/cases/.
 
-    python contract/generate.py           writes them
-    python contract/generate.py --check   exits 1 if what is on disk differs
+python contract/generate.py           writes them
+python contract/generate.py --check   exits 1 if what is on disk differs
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ def rules_table(found: dict[str, list[dict[str, Any]]]) -> str:
     lines = ["| rule | vector files |", "|---|---|"]
     for rule in RULES:
         stems = sorted(stem for stem, vectors in found.items() if any(v["rule"] == rule for v in vectors))
-        lines.append(f"| {rule} | {' '.join(f'`{stem}.json`' for stem in stems) or 'none: no pure function decides it'} |")
+        lines.append(
+            f"| {rule} | {' '.join(f'`{stem}.json`' for stem in stems) or 'none: no pure function decides it'} |"
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -23,7 +23,15 @@ def json_digest(value: Any) -> str:
 
 
 def key(
-    namespace: str, operation: str, model: str, revision: str, sample: int, query: str, headers: Any, form: str, input: str
+    namespace: str,
+    operation: str,
+    model: str,
+    revision: str,
+    sample: int,
+    query: str,
+    headers: Any,
+    form: str,
+    input: str,
 ) -> str:
     """Rule K1, member by member in its order."""
     return json_digest(["foretold/1", namespace, operation, model, revision, sample, query, headers, form, input])

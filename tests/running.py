@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import io
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -59,7 +60,8 @@ class Client:
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> Answered:
         sent = {"content-type": "application/json", **(headers or {})}
-        async with self._session.request(method, self.url + path, data=body, headers=sent) as response:
+        data = None if body is None else io.BytesIO(body)
+        async with self._session.request(method, self.url + path, data=data, headers=sent) as response:
             told = {name.lower(): value for name, value in response.headers.items()}
             return Answered(response.status, told, await response.read())
 

@@ -43,7 +43,13 @@ _VERDICTS = [
     _judged("and after it a record is dead", _at(300, _PATIENT), "dead", 300, -200),
     _judged("0 seconds are never fresh", _at(0, {**_SHORT, "fresh_s": 0}), "stale", 0, 0),
     _judged("three zeros are dead at once", _at(0, _NOTHING), "dead", 0, 0),
-    _judged("without stale lifetimes a record is dead when no longer fresh", _at(100, {**_NOTHING, "fresh_s": 100}), "dead", 100, 0),
+    _judged(
+        "without stale lifetimes a record is dead when no longer fresh",
+        _at(100, {**_NOTHING, "fresh_s": 100}),
+        "dead",
+        100,
+        0,
+    ),
     _judged("a writer's clock may be 5 seconds ahead", _at(-5), "fresh", 0, 100),
     _judged("a record made more than 5 seconds ahead is never fresh", _at(-5.001), "stale", 0, 0),
     _judged("a record made a day ahead is stale, not dead", _at(-86_400), "stale", 0, 0),
@@ -60,13 +66,20 @@ _STALE = [
     _may("may_revalidate_behind", "a fresh record needs no revalidating", _at(99), False),
     _may("may_revalidate_behind", "a stale record may be given while a new one is fetched", _at(149), True),
     _may("may_revalidate_behind", "but no longer than stale-while-revalidate says", _at(150), False),
-    _may("may_revalidate_behind", "a stale-while-revalidate of 0 allows none", _at(100, {**_SHORT, "stale_while_revalidate_s": 0}), False),
+    _may(
+        "may_revalidate_behind",
+        "a stale-while-revalidate of 0 allows none",
+        _at(100, {**_SHORT, "stale_while_revalidate_s": 0}),
+        False,
+    ),
     _may("may_revalidate_behind", "a record ahead of our clock may be given meanwhile", _at(-60), True),
     _may("may_replace_error", "a fresh record replaces no error", _at(99), False),
     _may("may_replace_error", "a stale record may replace an error", _at(299), True),
     _may("may_replace_error", "a dead record may not replace an error", _at(300), False),
     _may("may_replace_error", "nor one past stale-if-error that still lives otherwise", _at(150, _PATIENT), False),
-    _may("may_replace_error", "a stale-if-error of 0 allows none", _at(100, {**_PATIENT, "stale_if_error_s": 0}), False),
+    _may(
+        "may_replace_error", "a stale-if-error of 0 allows none", _at(100, {**_PATIENT, "stale_if_error_s": 0}), False
+    ),
 ]
 
 
@@ -145,25 +158,53 @@ _UPSTREAM = [
     _upstream("s-maxage is for shared caches, which we are not", {"cache-control": "s-maxage=5"}, 86_400),
     _upstream("public says nothing to a private cache", {"cache-control": "public"}, 86_400),
     _upstream("private is stored in a tenant's own namespace", {"cache-control": "private, max-age=60"}, 60),
-    _upstream("private is not stored in shared scope", {"cache-control": "private, max-age=60"}, None, shared_scope=True),
+    _upstream(
+        "private is not stored in shared scope", {"cache-control": "private, max-age=60"}, None, shared_scope=True
+    ),
     _upstream("an answer as old as its max-age is not stored", {"cache-control": "max-age=60", "age": "60"}, None),
     _upstream("an answer younger than its max-age is stored", {"cache-control": "max-age=60", "age": "59"}, 60),
     _upstream("Vary by a keyed header is stored", {"vary": "Accept-Language"}, 86_400, keyed=["accept-language"]),
-    _upstream("Vary by another header is not stored", {"vary": "Accept-Language, Cookie"}, None, keyed=["accept-language"]),
+    _upstream(
+        "Vary by another header is not stored", {"vary": "Accept-Language, Cookie"}, None, keyed=["accept-language"]
+    ),
     _upstream("Vary by accept-encoding is stored, since we ask for identity", {"vary": "Accept-Encoding"}, 86_400),
     _upstream("Vary by everything is not stored", {"vary": "*"}, None),
     _upstream("an empty Vary says nothing", {"vary": ""}, 86_400),
-    _upstream("Expires less Date bounds how long a record is fresh", {"expires": "Tue, 14 Nov 2023 22:14:20 GMT", "date": _DATE}, 60),
-    _upstream("an upstream's clock may be wrong: only the difference counts", {"expires": "Thu, 01 Jan 2015 00:01:00 GMT", "date": "Thu, 01 Jan 2015 00:00:00 GMT"}, 60),
+    _upstream(
+        "Expires less Date bounds how long a record is fresh",
+        {"expires": "Tue, 14 Nov 2023 22:14:20 GMT", "date": _DATE},
+        60,
+    ),
+    _upstream(
+        "an upstream's clock may be wrong: only the difference counts",
+        {"expires": "Thu, 01 Jan 2015 00:01:00 GMT", "date": "Thu, 01 Jan 2015 00:00:00 GMT"},
+        60,
+    ),
     _upstream("Expires without Date counts from now", {"expires": "Tue, 14 Nov 2023 22:14:20 GMT"}, 60),
     _upstream("a Date that can't be read is now", {"expires": "Tue, 14 Nov 2023 22:14:20 GMT", "date": "today"}, 60),
     _upstream("an Expires that can't be read has passed", {"expires": "0", "date": _DATE}, None),
     _upstream("an Expires before 1970 has passed", {"expires": "Mon, 01 Jan 0000 00:00:00 GMT", "date": _DATE}, None),
-    _upstream("an Expires in an old form has passed", {"expires": "Tuesday, 14-Nov-23 22:14:20 GMT", "date": _DATE}, None),
-    _upstream("an Expires of a month that is none has passed", {"expires": "Tue, 14 Foo 2030 22:14:20 GMT", "date": _DATE}, None),
-    _upstream("an Expires that has passed is not stored", {"expires": "Tue, 14 Nov 2023 22:13:19 GMT", "date": _DATE}, None),
-    _upstream("max-age goes before Expires", {"cache-control": "max-age=30", "expires": "Tue, 14 Nov 2023 23:13:20 GMT", "date": _DATE}, 30),
-    _upstream("a leap day is a day", {"expires": "Fri, 01 Mar 2024 00:00:00 GMT", "date": "Thu, 29 Feb 2024 00:00:00 GMT"}, 86_400),
+    _upstream(
+        "an Expires in an old form has passed", {"expires": "Tuesday, 14-Nov-23 22:14:20 GMT", "date": _DATE}, None
+    ),
+    _upstream(
+        "an Expires of a month that is none has passed",
+        {"expires": "Tue, 14 Foo 2030 22:14:20 GMT", "date": _DATE},
+        None,
+    ),
+    _upstream(
+        "an Expires that has passed is not stored", {"expires": "Tue, 14 Nov 2023 22:13:19 GMT", "date": _DATE}, None
+    ),
+    _upstream(
+        "max-age goes before Expires",
+        {"cache-control": "max-age=30", "expires": "Tue, 14 Nov 2023 23:13:20 GMT", "date": _DATE},
+        30,
+    ),
+    _upstream(
+        "a leap day is a day",
+        {"expires": "Fri, 01 Mar 2024 00:00:00 GMT", "date": "Thu, 29 Feb 2024 00:00:00 GMT"},
+        86_400,
+    ),
 ]
 
 FILES = {"freshness": _AGES + _VERDICTS + _STALE + _ACCEPTED + _KEPT_IN_KV + _WHEN_MADE, "upstream": _UPSTREAM}

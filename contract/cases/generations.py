@@ -15,8 +15,15 @@ _ALIVE = [
     _alive("a purge of a tag kills", {"*": "a1", "model:m": ""}, {"*": "a1", "model:m": "b2"}, False),
     _alive("a second purge of a tag kills", {"*": "a1", "model:m": "b2"}, {"*": "a1", "model:m": "c3"}, False),
     _alive("a purge of everything kills", {"*": "a1"}, {"*": "a2"}, False),
-    _alive("a purge of a tag the record doesn't have leaves it", {"*": "a1", "model:m": ""}, {"*": "a1", "model:n": "b2"}, True),
-    _alive("one purged tag of many kills", {"*": "a1", "x": "", "y": "1", "z": ""}, {"*": "a1", "y": "1", "z": "9"}, False),
+    _alive(
+        "a purge of a tag the record doesn't have leaves it",
+        {"*": "a1", "model:m": ""},
+        {"*": "a1", "model:n": "b2"},
+        True,
+    ),
+    _alive(
+        "one purged tag of many kills", {"*": "a1", "x": "", "y": "1", "z": ""}, {"*": "a1", "y": "1", "z": "9"}, False
+    ),
     _alive("a lost table kills all", {"*": "a1"}, {}, False),
     _alive("a table without everything is a lost one", {"*": "a1", "model:m": "b2"}, {"model:m": "b2"}, False),
     _alive("a record without everything is dead", {"model:m": ""}, {"*": "a1"}, False),
@@ -48,9 +55,23 @@ _TAGS = [
         {"namespaces": ["aa"], "model": "", "revision": "", "engine": ""},
         ["*", "namespace:aa", "model:", "revision:"],
     ),
-    gives("a caller's tag lives in its tenant's namespace", "G1", "caller_tag", {"tenant_namespace": "aa", "tag": "docs"}, "tag:aa:docs"),
-    gives("a caller's tag may hold a colon", "G1", "caller_tag", {"tenant_namespace": "aa", "tag": "a:b"}, "tag:aa:a:b"),
-    gives("a generation lies under the digest of its tag", "G1", "generation_name", {"tag": "*"}, f"foretold/1/generation/{reference.sha256(b'*')}"),
+    gives(
+        "a caller's tag lives in its tenant's namespace",
+        "G1",
+        "caller_tag",
+        {"tenant_namespace": "aa", "tag": "docs"},
+        "tag:aa:docs",
+    ),
+    gives(
+        "a caller's tag may hold a colon", "G1", "caller_tag", {"tenant_namespace": "aa", "tag": "a:b"}, "tag:aa:a:b"
+    ),
+    gives(
+        "a generation lies under the digest of its tag",
+        "G1",
+        "generation_name",
+        {"tag": "*"},
+        f"foretold/1/generation/{reference.sha256(b'*')}",
+    ),
     gives(
         "the generation of a model's tag",
         "G1",

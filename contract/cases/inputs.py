@@ -25,9 +25,18 @@ _WHAT_COUNTS = [
         "K5",
         "chat",
         {
-            "model": "m", "stream": True, "stream_options": {}, "user": "u", "metadata": {}, "safety_identifier": "s",
-            "prompt_cache_key": "k", "prompt_cache_retention": "r", "service_tier": "t", "encoding_format": "float",
-            "messages": [_SAYS], "seed": 1,
+            "model": "m",
+            "stream": True,
+            "stream_options": {},
+            "user": "u",
+            "metadata": {},
+            "safety_identifier": "s",
+            "prompt_cache_key": "k",
+            "prompt_cache_retention": "r",
+            "service_tier": "t",
+            "encoding_format": "float",
+            "messages": [_SAYS],
+            "seed": 1,
         },
         {"messages": [_SAYS], "seed": 1},
     ),
@@ -36,17 +45,35 @@ _WHAT_COUNTS = [
         for operation in ("completion", "embedding", "responses", "messages", "moderation", "image")
     ),
     *(
-        _keyed(f"nothing is taken out of {operation}", "K5", operation, {"model": "m", "user": "u", "x": None}, {"model": "m", "user": "u", "x": None})
+        _keyed(
+            f"nothing is taken out of {operation}",
+            "K5",
+            operation,
+            {"model": "m", "user": "u", "x": None},
+            {"model": "m", "user": "u", "x": None},
+        )
         for operation in ("predict", "infer", "transcription", "json /a", "get /a")
     ),
-    _keyed("nested members stay", "K5", "chat", {"a": {"model": "m", "stream": None}}, {"a": {"model": "m", "stream": None}}),
+    _keyed(
+        "nested members stay",
+        "K5",
+        "chat",
+        {"a": {"model": "m", "stream": None}},
+        {"a": {"model": "m", "stream": None}},
+    ),
     _keyed("members of messages stay", "K5", "chat", {"messages": [{"user": "u"}]}, {"messages": [{"user": "u"}]}),
     _keyed("a body that is no object stays", "K5", "chat", "[null]", [None]),
     _keyed("a cache object is taken out", "C3", "chat", {"cache": {"ttl": 1}, "x": 1}, {"x": 1}),
     _keyed("a cache that is no object stays", "C3", "chat", {"cache": True}, {"cache": True}),
     _keyed("a cache that is a list stays", "C3", "chat", {"cache": []}, {"cache": []}),
     _keyed("a cache object stays in predict", "C3", "predict", {"cache": {"ttl": 1}}, {"cache": {"ttl": 1}}),
-    _keyed("a null goes", "K6", "chat", {"a": None, "b": False, "c": 0, "d": "", "e": []}, {"b": False, "c": 0, "d": "", "e": []}),
+    _keyed(
+        "a null goes",
+        "K6",
+        "chat",
+        {"a": None, "b": False, "c": 0, "d": "", "e": []},
+        {"b": False, "c": 0, "d": "", "e": []},
+    ),
     _keyed("n: 1 goes", "K6", "chat", {"n": 1}, {}),
     _keyed("n: 1.0 goes", "K6", "chat", '{"n":1.0}', {}),
     _keyed("n: true stays", "K6", "chat", {"n": True}, {"n": True}),
@@ -64,17 +91,62 @@ _WHAT_COUNTS = [
         ignored=["messages", "input", "prompt", "tools", "model", "seed"],
     ),
     _keyed("ignoring means nothing to predict", "C3", "predict", {"seed": 1}, {"seed": 1}, ignored=["seed"]),
-    _keyed("__proto__ counts like any other member", "K5", "chat", '{"__proto__":{"user":"a"},"n":1}', {"__proto__": {"user": "a"}}),
-    _digest("the input of a chat is the digest of what counts", "K4", "chat", {"model": "m", "messages": [_SAYS], "n": 1}, {"messages": [_SAYS]}),
-    _digest("the input of predict is the digest of all of it", "K4", "predict", {"model": "m", "n": 1}, {"model": "m", "n": 1}),
+    _keyed(
+        "__proto__ counts like any other member",
+        "K5",
+        "chat",
+        '{"__proto__":{"user":"a"},"n":1}',
+        {"__proto__": {"user": "a"}},
+    ),
+    _digest(
+        "the input of a chat is the digest of what counts",
+        "K4",
+        "chat",
+        {"model": "m", "messages": [_SAYS], "n": 1},
+        {"messages": [_SAYS]},
+    ),
+    _digest(
+        "the input of predict is the digest of all of it",
+        "K4",
+        "predict",
+        {"model": "m", "n": 1},
+        {"model": "m", "n": 1},
+    ),
     _digest("an empty chat has an input", "K4", "chat", {"model": "m"}, {}),
-    _digest("an input of other scripts", "K4", "chat", {"messages": [{"content": "日本語 🙂"}]}, {"messages": [{"content": "日本語 🙂"}]}),
+    _digest(
+        "an input of other scripts",
+        "K4",
+        "chat",
+        {"messages": [{"content": "日本語 🙂"}]},
+        {"messages": [{"content": "日本語 🙂"}]},
+    ),
     _digest("an input of fractions", "K4", "json /a", {"a": [0.1, 1e-7, 1.0, -0.0]}, {"a": [0.1, 1e-7, 1, 0]}),
-    _digest("ignored members are not in the digest", "C3", "chat", {"messages": [], "seed": 5}, {"messages": []}, ignored=["seed"]),
+    _digest(
+        "ignored members are not in the digest",
+        "C3",
+        "chat",
+        {"messages": [], "seed": 5},
+        {"messages": []},
+        ignored=["seed"],
+    ),
     gives("names that may be ignored are sorted", "C3", "ignored_names", {"names": ["b", "a", "b"]}, ["a", "b"]),
-    gives("names of the question may not be ignored", "C3", "ignored_names", {"names": ["messages", "tools", "input", "prompt", "model", "x"]}, ["x"]),
-    gives("bytes count as they are", "K4", "bytes_input", {"body": {"hex": "00ff10"}}, reference.sha256(b"\x00\xff\x10")),
-    gives("no bytes are an input", "K4", "bytes_input", {"body": utf8("")}, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+    gives(
+        "names of the question may not be ignored",
+        "C3",
+        "ignored_names",
+        {"names": ["messages", "tools", "input", "prompt", "model", "x"]},
+        ["x"],
+    ),
+    gives(
+        "bytes count as they are", "K4", "bytes_input", {"body": {"hex": "00ff10"}}, reference.sha256(b"\x00\xff\x10")
+    ),
+    gives(
+        "no bytes are an input",
+        "K4",
+        "bytes_input",
+        {"body": utf8("")},
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+    ),
 ]
 
 _PARTS = [["model", "", b"whisper-1"], ["file", "audio/wav", b"RIFF\x00"]]
@@ -84,7 +156,9 @@ _UPLOADS = [
         "K10",
         "multipart_input",
         {"parts": [[name, kind, {"hex": content.hex()}] for name, kind, content in _PARTS]},
-        reference.json_digest([[name, kind, reference.sha256(content), len(content)] for name, kind, content in _PARTS]),
+        reference.json_digest(
+            [[name, kind, reference.sha256(content), len(content)] for name, kind, content in _PARTS]
+        ),
     ),
     gives("no parts are an input", "K10", "multipart_input", {"parts": []}, reference.json_digest([])),
 ]
@@ -105,7 +179,10 @@ def _conversation(first: Any, second: Any, *, results: tuple[Any, Any]) -> dict[
     }
 
 
-_BLOCKS = [{"type": "tool_use", "id": "toolu_9", "name": "a", "input": {"id": "toolu_9"}}, {"type": "text", "text": "x", "id": "kept"}]
+_BLOCKS = [
+    {"type": "tool_use", "id": "toolu_9", "name": "a", "input": {"id": "toolu_9"}},
+    {"type": "text", "text": "x", "id": "kept"},
+]
 _IDS = [
     _keyed(
         "ids of calls and results become numbers in order of appearance",
@@ -128,35 +205,112 @@ _IDS = [
         {"messages": [{"tool_calls": [{"id": "b"}, {"id": "a"}], "tool_call_id": "a"}]},
         {"messages": [{"tool_calls": [{"id": "#1"}, {"id": "#0"}], "tool_call_id": "#0"}]},
     ),
-    _keyed("an id that looks like a number of ours is numbered", "K7", "chat", {"messages": [{"tool_call_id": "#7"}]}, {"messages": [{"tool_call_id": "#0"}]}),
-    _keyed("ids that are no texts stay", "K7", "chat", {"messages": [{"tool_calls": [{"id": 7}, {"id": None}], "tool_call_id": 8}]}, {"messages": [{"tool_calls": [{"id": 7}, {"id": None}], "tool_call_id": 8}]}),
-    _keyed("an empty id is a text", "K7", "chat", {"messages": [{"tool_call_id": ""}]}, {"messages": [{"tool_call_id": "#0"}]}),
-    _keyed("a message's own id stays", "K7", "chat", {"messages": [{"id": "msg_1", "content": "x"}]}, {"messages": [{"id": "msg_1", "content": "x"}]}),
-    _keyed("ids in a call's arguments stay", "K7", "chat", {"messages": [{"tool_calls": [{"id": "c", "function": {"id": "c", "arguments": '{"id":"c"}'}}]}]}, {"messages": [{"tool_calls": [{"id": "#0", "function": {"id": "c", "arguments": '{"id":"c"}'}}]}]}),
-    _keyed("a tool_call_id outside messages stays", "K7", "chat", {"tool_call_id": "a", "messages": []}, {"tool_call_id": "a", "messages": []}),
+    _keyed(
+        "an id that looks like a number of ours is numbered",
+        "K7",
+        "chat",
+        {"messages": [{"tool_call_id": "#7"}]},
+        {"messages": [{"tool_call_id": "#0"}]},
+    ),
+    _keyed(
+        "ids that are no texts stay",
+        "K7",
+        "chat",
+        {"messages": [{"tool_calls": [{"id": 7}, {"id": None}], "tool_call_id": 8}]},
+        {"messages": [{"tool_calls": [{"id": 7}, {"id": None}], "tool_call_id": 8}]},
+    ),
+    _keyed(
+        "an empty id is a text",
+        "K7",
+        "chat",
+        {"messages": [{"tool_call_id": ""}]},
+        {"messages": [{"tool_call_id": "#0"}]},
+    ),
+    _keyed(
+        "a message's own id stays",
+        "K7",
+        "chat",
+        {"messages": [{"id": "msg_1", "content": "x"}]},
+        {"messages": [{"id": "msg_1", "content": "x"}]},
+    ),
+    _keyed(
+        "ids in a call's arguments stay",
+        "K7",
+        "chat",
+        {"messages": [{"tool_calls": [{"id": "c", "function": {"id": "c", "arguments": '{"id":"c"}'}}]}]},
+        {"messages": [{"tool_calls": [{"id": "#0", "function": {"id": "c", "arguments": '{"id":"c"}'}}]}]},
+    ),
+    _keyed(
+        "a tool_call_id outside messages stays",
+        "K7",
+        "chat",
+        {"tool_call_id": "a", "messages": []},
+        {"tool_call_id": "a", "messages": []},
+    ),
     _keyed("messages that are no list stay", "K7", "chat", {"messages": "x"}, {"messages": "x"}),
-    _keyed("messages that are no objects stay", "K7", "chat", {"messages": ["x", None, [{"id": "a"}]]}, {"messages": ["x", None, [{"id": "a"}]]}),
-    _keyed("ids in a completion stay", "K7", "completion", {"messages": [{"tool_call_id": "a"}]}, {"messages": [{"tool_call_id": "a"}]}),
-    _keyed("ids in predict stay", "K7", "predict", {"messages": [{"tool_call_id": "a"}]}, {"messages": [{"tool_call_id": "a"}]}),
+    _keyed(
+        "messages that are no objects stay",
+        "K7",
+        "chat",
+        {"messages": ["x", None, [{"id": "a"}]]},
+        {"messages": ["x", None, [{"id": "a"}]]},
+    ),
+    _keyed(
+        "ids in a completion stay",
+        "K7",
+        "completion",
+        {"messages": [{"tool_call_id": "a"}]},
+        {"messages": [{"tool_call_id": "a"}]},
+    ),
+    _keyed(
+        "ids in predict stay",
+        "K7",
+        "predict",
+        {"messages": [{"tool_call_id": "a"}]},
+        {"messages": [{"tool_call_id": "a"}]},
+    ),
     _keyed(
         "ids of a responses call's items are numbered, the call's before the item's",
         "K7",
         "responses",
-        {"input": [{"type": "function_call", "id": "fc_1", "call_id": "call_1"}, {"type": "function_call_output", "call_id": "call_1"}]},
-        {"input": [{"type": "function_call", "id": "#1", "call_id": "#0"}, {"type": "function_call_output", "call_id": "#0"}]},
+        {
+            "input": [
+                {"type": "function_call", "id": "fc_1", "call_id": "call_1"},
+                {"type": "function_call_output", "call_id": "call_1"},
+            ]
+        },
+        {
+            "input": [
+                {"type": "function_call", "id": "#1", "call_id": "#0"},
+                {"type": "function_call_output", "call_id": "#0"},
+            ]
+        },
     ),
     _keyed("an input that is a text stays", "K7", "responses", {"input": "call_id"}, {"input": "call_id"}),
     _keyed(
         "ids of tool_use blocks and their results are numbered",
         "K7",
         "messages",
-        {"messages": [{"content": _BLOCKS}, {"content": [{"type": "tool_result", "tool_use_id": "toolu_9", "content": "1"}]}]},
-        {"messages": [
-            {"content": [{**_BLOCKS[0], "id": "#0"}, _BLOCKS[1]]},
-            {"content": [{"type": "tool_result", "tool_use_id": "#0", "content": "1"}]},
-        ]},
+        {
+            "messages": [
+                {"content": _BLOCKS},
+                {"content": [{"type": "tool_result", "tool_use_id": "toolu_9", "content": "1"}]},
+            ]
+        },
+        {
+            "messages": [
+                {"content": [{**_BLOCKS[0], "id": "#0"}, _BLOCKS[1]]},
+                {"content": [{"type": "tool_result", "tool_use_id": "#0", "content": "1"}]},
+            ]
+        },
     ),
-    _keyed("a messages call's content that is a text stays", "K7", "messages", {"messages": [{"content": "x"}]}, {"messages": [{"content": "x"}]}),
+    _keyed(
+        "a messages call's content that is a text stays",
+        "K7",
+        "messages",
+        {"messages": [{"content": "x"}]},
+        {"messages": [{"content": "x"}]},
+    ),
     one_key(
         "tool call ids drawn anew share a key",
         "K7",
@@ -196,14 +350,20 @@ def _embedding(name: str, body: Any, out: Any) -> Vector:
 
 _EMBEDDINGS = [
     _embedding("a text is one query", {"model": "m", "input": "a"}, [{"model": "m", "input": "a"}]),
-    _embedding("each text of a list is a query with all other members", {"input": ["a", "b"], "dimensions": 2}, [{"input": "a", "dimensions": 2}, {"input": "b", "dimensions": 2}]),
+    _embedding(
+        "each text of a list is a query with all other members",
+        {"input": ["a", "b"], "dimensions": 2},
+        [{"input": "a", "dimensions": 2}, {"input": "b", "dimensions": 2}],
+    ),
     _embedding("an array of tokens is one query", {"input": [1, 2]}, [{"input": [1, 2]}]),
     _embedding("each array of tokens is a query", {"input": [[1], [2, 3]]}, [{"input": [1]}, {"input": [2, 3]}]),
     _embedding("a text given twice is two queries", {"input": ["a", "a"]}, [{"input": "a"}, {"input": "a"}]),
     _embedding("texts and tokens may be mixed", {"input": ["a", [1]]}, [{"input": "a"}, {"input": [1]}]),
     _embedding("an empty text is a query", {"input": [""]}, [{"input": ""}]),
     *(
-        fails(f"an input that is {what} is malformed", "K10", "embedding_inputs", {"body": utf8(body)}, "malformed_body")
+        fails(
+            f"an input that is {what} is malformed", "K10", "embedding_inputs", {"body": utf8(body)}, "malformed_body"
+        )
         for what, body in [
             ("absent", "{}"),
             ("null", '{"input":null}'),

@@ -56,7 +56,13 @@ _NAMES = [
         {"namespace": "ab" * 32, "key": "cd" * 32},
         f"foretold/1/{'ab' * 32}/{'cd' * 32}",
     ),
-    gives("a record's name is made of its parts as they are", "R4", "record_name", {"namespace": "n", "key": "k"}, "foretold/1/n/k"),
+    gives(
+        "a record's name is made of its parts as they are",
+        "R4",
+        "record_name",
+        {"namespace": "n", "key": "k"},
+        "foretold/1/n/k",
+    ),
 ]
 
 
@@ -66,17 +72,37 @@ def _headers(name: str, operation: str, headers: list[list[str]], out: list[list
 
 _HEADERS = [
     _headers("no header, no keyed header", "chat", [], []),
-    _headers("names are made small", "messages", [["Anthropic-Version", "2023-06-01"]], [["anthropic-version", "2023-06-01"]]),
+    _headers(
+        "names are made small", "messages", [["Anthropic-Version", "2023-06-01"]], [["anthropic-version", "2023-06-01"]]
+    ),
     _headers(
         "all five keyed headers count, sorted",
         "chat",
-        [["OpenAI-Project", "p"], ["OpenAI-Organization", "o"], ["OpenAI-Beta", "b"], ["anthropic-version", "v"], ["anthropic-beta", "a"]],
-        [["anthropic-beta", "a"], ["anthropic-version", "v"], ["openai-beta", "b"], ["openai-organization", "o"], ["openai-project", "p"]],
+        [
+            ["OpenAI-Project", "p"],
+            ["OpenAI-Organization", "o"],
+            ["OpenAI-Beta", "b"],
+            ["anthropic-version", "v"],
+            ["anthropic-beta", "a"],
+        ],
+        [
+            ["anthropic-beta", "a"],
+            ["anthropic-version", "v"],
+            ["openai-beta", "b"],
+            ["openai-organization", "o"],
+            ["openai-project", "p"],
+        ],
     ),
     _headers(
         "inert headers don't count",
         "chat",
-        [["traceparent", "1"], ["tracestate", "1"], ["User-Agent", "1"], ["X-Request-Id", "1"], ["Idempotency-Key", "1"]],
+        [
+            ["traceparent", "1"],
+            ["tracestate", "1"],
+            ["User-Agent", "1"],
+            ["X-Request-Id", "1"],
+            ["Idempotency-Key", "1"],
+        ],
         [],
     ),
     _headers(
@@ -87,16 +113,45 @@ _HEADERS = [
     ),
     _headers("a header nobody named doesn't count", "chat", [["x-custom", "1"], ["cookie", "a=b"]], []),
     _headers("accept-language doesn't count for a chat", "chat", [["Accept-Language", "de"]], []),
-    _headers("accept-language counts for a json route", "json /v1/rerank", [["Accept-Language", "de"]], [["accept-language", "de"]]),
-    _headers("accept-language counts for a get route", "get /v1/models", [["Accept-Language", "fr"]], [["accept-language", "fr"]]),
+    _headers(
+        "accept-language counts for a json route",
+        "json /v1/rerank",
+        [["Accept-Language", "de"]],
+        [["accept-language", "de"]],
+    ),
+    _headers(
+        "accept-language counts for a get route",
+        "get /v1/models",
+        [["Accept-Language", "fr"]],
+        [["accept-language", "fr"]],
+    ),
     _headers("an operation that only starts as a route's is none", "jsonish", [["Accept-Language", "de"]], []),
     _headers("a route may add a header", "chat", [["X-Region", "eu"]], [["x-region", "eu"]], also=["x-region"]),
-    _headers("a route may name its header in capitals", "chat", [["x-region", "eu"]], [["x-region", "eu"]], also=["X-Region"]),
-    _headers("lines of one name are joined in their order", "messages", [["anthropic-beta", "b"], ["Anthropic-Beta", "a"]], [["anthropic-beta", "b, a"]]),
-    _headers("spaces and tabs around a value don't count", "messages", [["anthropic-beta", " \tx y\t "]], [["anthropic-beta", "x y"]]),
-    _headers("other white space around a value counts", "messages", [["anthropic-beta", "\xa0x\x85"]], [["anthropic-beta", "\xa0x\x85"]]),
+    _headers(
+        "a route may name its header in capitals", "chat", [["x-region", "eu"]], [["x-region", "eu"]], also=["X-Region"]
+    ),
+    _headers(
+        "lines of one name are joined in their order",
+        "messages",
+        [["anthropic-beta", "b"], ["Anthropic-Beta", "a"]],
+        [["anthropic-beta", "b, a"]],
+    ),
+    _headers(
+        "spaces and tabs around a value don't count",
+        "messages",
+        [["anthropic-beta", " \tx y\t "]],
+        [["anthropic-beta", "x y"]],
+    ),
+    _headers(
+        "other white space around a value counts",
+        "messages",
+        [["anthropic-beta", "\xa0x\x85"]],
+        [["anthropic-beta", "\xa0x\x85"]],
+    ),
     _headers("an empty value counts", "messages", [["anthropic-beta", ""]], [["anthropic-beta", ""]]),
-    _headers("a value's capitals count", "messages", [["anthropic-beta", "Tools-2024"]], [["anthropic-beta", "Tools-2024"]]),
+    _headers(
+        "a value's capitals count", "messages", [["anthropic-beta", "Tools-2024"]], [["anthropic-beta", "Tools-2024"]]
+    ),
 ]
 
 FILES = {"keys": _KEYS + _NAMES, "headers": _HEADERS}

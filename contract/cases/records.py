@@ -48,13 +48,21 @@ def _blob(members: dict[str, Any], body: bytes = _BODY) -> bytes:
     return reference.record(_header(members, body), body)
 
 
-def _packs(name: str, rule: str, members: dict[str, Any], body: bytes = _BODY, rest: dict[str, Any] | None = None) -> Vector:
+def _packs(
+    name: str, rule: str, members: dict[str, Any], body: bytes = _BODY, rest: dict[str, Any] | None = None
+) -> Vector:
     record = {**members, "body": hexed(body), **({"rest": rest} if rest else {})}
     return gives(name, rule, "pack", {"record": record}, hexed(_blob({**members, **(rest or {})}, body)))
 
 
-def _unpacks(name: str, rule: str, members: dict[str, Any], body: bytes = _BODY, rest: dict[str, Any] | None = None) -> Vector:
-    given = {"blob": hexed(_blob({**members, **(rest or {})}, body)), "key": members["key"], "namespace": members["namespace"]}
+def _unpacks(
+    name: str, rule: str, members: dict[str, Any], body: bytes = _BODY, rest: dict[str, Any] | None = None
+) -> Vector:
+    given = {
+        "blob": hexed(_blob({**members, **(rest or {})}, body)),
+        "key": members["key"],
+        "namespace": members["namespace"],
+    }
     return gives(name, rule, "unpack", given, {**members, "body": body.hex(), "rest": rest or {}})
 
 
@@ -83,7 +91,9 @@ _PACKED = [
     _packs("a header may hold other scripts", "R1", {**_MEMBERS, "model": "модель-🙂"}),
     _packs("a negative record is marked as one", "P2", {**_MEMBERS, "kind": "negative", "status": 404, "fresh_s": 10}),
     _packs("a pointer is marked as one", "R4", {**_MEMBERS, "kind": "pointer"}, b""),
-    _packs("a vector is marked as one", "R2", {**_MEMBERS, "operation": "embedding", "shape": "vector"}, b"\x00\x00\x80?"),
+    _packs(
+        "a vector is marked as one", "R2", {**_MEMBERS, "operation": "embedding", "shape": "vector"}, b"\x00\x00\x80?"
+    ),
     gives(
         "a whole number in usage is written without a fraction",
         "R1",
@@ -91,8 +101,20 @@ _PACKED = [
         {"record": {**_MEMBERS, "usage": {"cost": 2.0}, "body": hexed(_BODY)}},
         hexed(_blob({**_MEMBERS, "usage": {"cost": 2}})),
     ),
-    fails("a header over 16 KiB is not packed", "R1", "pack", {"record": {**_MEMBERS, "model": "m" * 16_384, "body": hexed(_BODY)}}, "unpackable"),
-    fails("a header with a number beyond 2 to the 53 is not packed", "R1", "pack", {"record": {**_MEMBERS, "usage": {"n": 2**53}, "body": hexed(_BODY)}}, "unpackable"),
+    fails(
+        "a header over 16 KiB is not packed",
+        "R1",
+        "pack",
+        {"record": {**_MEMBERS, "model": "m" * 16_384, "body": hexed(_BODY)}},
+        "unpackable",
+    ),
+    fails(
+        "a header with a number beyond 2 to the 53 is not packed",
+        "R1",
+        "pack",
+        {"record": {**_MEMBERS, "usage": {"n": 2**53}, "body": hexed(_BODY)}},
+        "unpackable",
+    ),
 ]
 
 _EMPTY_HEADER_BYTES = len(rfc8785.dumps(_header({**_MEMBERS, "model": ""}, _BODY)))
@@ -104,7 +126,9 @@ _UNPACKED = [
     _unpacks("a later writer's members come back", "R2", _MEMBERS, rest={"colour": "blue", "depth": [1, {"a": None}]}),
     _unpacks("fractions in usage come back", "R2", _COSTLY),
     _unpacks("a header of 16 KiB comes back", "R1", _LARGEST),
-    _corrupt("a header of a byte more than 16 KiB is corrupt", "R1", _blob({**_LARGEST, "model": _LARGEST["model"] + "m"})),
+    _corrupt(
+        "a header of a byte more than 16 KiB is corrupt", "R1", _blob({**_LARGEST, "model": _LARGEST["model"] + "m"})
+    ),
     _corrupt("no bytes are no record", "R1", b""),
     _corrupt("magic alone is no record", "R1", b"FTD\x01"),
     _corrupt("another version's magic is no record", "R1", b"FTD\x02" + _blob(_MEMBERS)[4:]),
@@ -122,7 +146,13 @@ _UNPACKED = [
 ]
 
 _DAMAGED = [
-    gives(f"every cut and every changed byte of {what} is seen", "R1", "every_damage_is_corrupt", {"blob": hexed(blob)}, True)
+    gives(
+        f"every cut and every changed byte of {what} is seen",
+        "R1",
+        "every_damage_is_corrupt",
+        {"blob": hexed(blob)},
+        True,
+    )
     for what, blob in [
         ("a whole record", _blob(_MEMBERS)),
         ("a streamed record", _blob(_STREAMED, b"data: {}\n\ndata: [DONE]\n\n")),
@@ -164,16 +194,46 @@ def _kept(name: str, headers: list[list[str]], out: list[list[str]]) -> Vector:
 _KEPT = [
     _kept(
         "a record keeps five headers, sorted",
-        [["OpenAI-Version", "1"], ["Openai-Model", "2"], ["Content-Type", "3"], ["content-language", "4"], ["Content-Disposition", "5"]],
-        [["content-disposition", "5"], ["content-language", "4"], ["content-type", "3"], ["openai-model", "2"], ["openai-version", "1"]],
+        [
+            ["OpenAI-Version", "1"],
+            ["Openai-Model", "2"],
+            ["Content-Type", "3"],
+            ["content-language", "4"],
+            ["Content-Disposition", "5"],
+        ],
+        [
+            ["content-disposition", "5"],
+            ["content-language", "4"],
+            ["content-type", "3"],
+            ["openai-model", "2"],
+            ["openai-version", "1"],
+        ],
     ),
     _kept("a record keeps no cookie", [["Set-Cookie", "a=b"], ["set-cookie2", "c"]], []),
-    _kept("a record keeps no header that is not known", [["x-ratelimit-remaining", "5"], ["date", "x"], ["etag", "y"]], []),
-    _kept("of a header given twice the first is kept", [["content-type", "a"], ["Content-Type", "b"]], [["content-type", "a"]]),
-    _kept("2 KiB of headers are kept", [["content-language", "x" * (2048 - 16)]], [["content-language", "x" * (2048 - 16)]]),
+    _kept(
+        "a record keeps no header that is not known", [["x-ratelimit-remaining", "5"], ["date", "x"], ["etag", "y"]], []
+    ),
+    _kept(
+        "of a header given twice the first is kept",
+        [["content-type", "a"], ["Content-Type", "b"]],
+        [["content-type", "a"]],
+    ),
+    _kept(
+        "2 KiB of headers are kept",
+        [["content-language", "x" * (2048 - 16)]],
+        [["content-language", "x" * (2048 - 16)]],
+    ),
     _kept("a header that takes them over 2 KiB is not kept", [["content-language", "x" * (2048 - 15)]], []),
-    _kept("a shorter header after one too long is kept", [["content-disposition", "x" * 3000], ["content-type", "a/b"]], [["content-type", "a/b"]]),
-    _kept("the bytes of a value are counted, not its characters", [["content-disposition", "é" * 1024], ["content-type", "a"]], [["content-type", "a"]]),
+    _kept(
+        "a shorter header after one too long is kept",
+        [["content-disposition", "x" * 3000], ["content-type", "a/b"]],
+        [["content-type", "a/b"]],
+    ),
+    _kept(
+        "the bytes of a value are counted, not its characters",
+        [["content-disposition", "é" * 1024], ["content-type", "a"]],
+        [["content-type", "a"]],
+    ),
 ]
 
 FILES = {

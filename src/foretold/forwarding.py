@@ -7,7 +7,6 @@ from dataclasses import replace
 import msgspec
 import orjson
 
-from foretold.contract.namespace import GATEWAY_HEADER
 from foretold.contract.query import INERT_HEADERS, KEYED_HEADERS
 from foretold.memo import Head
 from foretold.ports import Asked, Forwarded
@@ -20,7 +19,10 @@ def forwarded(head: Head, asked: Asked, route: Route) -> Forwarded:
     if asked.operation.startswith(("json ", "get ")):
         allowed |= {"accept-language"}
     headers = tuple(h for h in head.request.headers if h[0] in allowed)
-    return Forwarded(headers, _credential(head) if route.passes_credential else None)
+    credential = None
+    if route.passes_credential and head.own_credential is not None:
+        credential = next(h for h in head.request.headers if h[0] == head.own_credential)
+    return Forwarded(headers, credential)
 
 
 def asking_for_usage(asked: Asked, route: Route) -> tuple[Asked, bool]:
@@ -48,11 +50,3 @@ def raw_members(body: bytes) -> dict[str, bytes]:
 
 def from_raw_members(members: dict[str, bytes]) -> bytes:
     return b"{" + b",".join(orjson.dumps(name) + b":" + raw for name, raw in members.items()) + b"}"
-
-
-def _credential(head: Head) -> tuple[str, str] | None:
-    """The caller's own credential in the header it came in; never one that opens this node."""
-    wanted = head.credentials.other_header
-    if not wanted or wanted == GATEWAY_HEADER:
-        return None
-    return next(((name, value) for name, value in head.request.headers if name == wanted), None)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from foretold.contract.controls import Controls
-from foretold.contract.namespace import Credentials
 from foretold.contract.query import Query
 from foretold.ports import Dialect, Request
 from foretold.routes import Route
@@ -26,12 +25,15 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Head:
-    """A request's head after all guards; two heads are one only if they are the same object."""
+    """A request's head after all guards; two heads are one only if they are the same object.
+
+    `own_credential` names the header that a route may pass to its upstream.
+    """
 
     request: Request
     dialect: Dialect
-    credentials: Credentials
     tenant: str
+    own_credential: str | None
     controls: Controls
 
 

@@ -44,6 +44,12 @@ class Scope:
         """Who is asking.  Raises BadCredential where API keys are set and none of them was presented."""
         return tenant_of(credentials, tenants=self._tenants)
 
+    def own_credential(self, credentials: Credentials) -> str | None:
+        """The header with the caller's own credential for an upstream; never one that opens this node."""
+        if self.has_api_keys and not credentials.gateway:
+            return None
+        return credentials.other_header or None
+
     def namespaces(self, tenant: str, controls: Controls, *, shared_route: str | None = None) -> Namespaces:
         """Whose answers may serve an authenticated tenant on a route; a caller's controls only narrow."""
         chain = [tenant_namespace(self._secret, tenant if shared_route is None else f"shared:{shared_route}")]

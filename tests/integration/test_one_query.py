@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 
-from tests.fakes.upstream import FakeUpstream
+
+
 from tests.running import in_front_of, running
 
 
-@pytest.fixture
-async def upstream():
-    async with FakeUpstream() as fake:
-        yield fake
 
 
 async def test_the_second_answer_is_the_first_ones_bytes_from_the_cache(upstream, tmp_path):

@@ -17,8 +17,8 @@ class Launch:
     api_key: str = field(repr=False)
     parent_pid: int
     memory_bytes: int
-    context_tokens: int
-    slots: int
+    context: int
+    parallel: int
     cache_type_k: str
     cache_type_v: str
     chat_template: str | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from foretold.contract.canonical import canonical
@@ -22,13 +22,13 @@ class File(NamedTuple):
         return f"sha256-{self.sha256}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """A model's promise.
 
-    `context_tokens` is what one slot holds, prompt and answer together; `slots` is how many answers are made at once.
-    `max_tokens` limits an answer whose request sets no limit, and counts as given in the request (rule R3).
-    `fixed_bytes` and `token_bytes` predict the private memory: what it takes at all, and for each token of context.
+    `context` counts the tokens of one slot, prompt and answer together; `parallel` is how many slots there are, that
+    is answers made at once.  `max_tokens` limits an answer whose request sets no limit, and counts as given in the
+    request (rule R3).  `fixed_bytes` and `token_bytes` predict private memory: at all, and for a token of context.
     """
 
     name: str
@@ -38,18 +38,27 @@ class Manifest:
     languages: tuple[str, ...]
     fixed_bytes: int
     token_bytes: int
-    context_tokens: int
-    slots: int = 1
-    max_tokens: int = 512
+    context: int
+    parallel: int
+    max_tokens: int
     engine: str = "gguf"
     cache_type_k: str = "f16"
     cache_type_v: str = "f16"
     chat_template: str | None = None
 
     @property
+    def size_bytes(self) -> int:
+        """What its files take on disk."""
+        return sum(file.size_bytes for file in self.files)
+
+    @property
     def memory_bytes(self) -> int:
         """The private memory of a process that runs it; the mapped weights come on top, once a machine."""
-        return self.fixed_bytes + self.token_bytes * self.context_tokens * self.slots
+        return self.fixed_bytes + self.token_bytes * self.context * self.parallel
+
+    def with_settings(self, *, name: str, context: int, max_tokens: int, parallel: int) -> Manifest:
+        """The same model under another name and other limits."""
+        return replace(self, name=name, context=context, max_tokens=max_tokens, parallel=parallel)
 
 
 def revision(manifest: Manifest) -> str:
@@ -61,14 +70,13 @@ def revision(manifest: Manifest) -> str:
         "files": [list(file) for file in manifest.files],
         "template": manifest.chat_template,
         "engine": manifest.engine,
-        "context": manifest.context_tokens,
+        "context": manifest.context,
         "kv": [manifest.cache_type_k, manifest.cache_type_v],
     }
     return hashlib.sha256(canonical(promise)).hexdigest()
 
 
-# 4 slots of 2,048 tokens take as much memory (216 MB) as one of 8,192.  Four at once make nearly twice as many tokens
-# per CPU-second as one, and a full prompt of 2,048 tokens is still read in about 15 s by one thread.
+# Its makers trained it on 8,192 tokens.  A slot of 2,048 takes 45 MB and is read by one thread in about 15 s.
 SMOLLM2 = Manifest(
     name="smollm2-135m",
     files=(
@@ -83,6 +91,7 @@ SMOLLM2 = Manifest(
     languages=("en",),
     fixed_bytes=36_000_000,
     token_bytes=22_000,
-    context_tokens=2048,
-    slots=4,
+    context=2048,
+    parallel=2,
+    max_tokens=512,
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import urllib.request
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -66,7 +67,7 @@ class Upstream:
                 response = await self._open_session().request(
                     asked.method if asked.method != "QUERY" else "POST",
                     self._address(asked),
-                    data=asked.body or None,
+                    data=io.BytesIO(asked.body) if asked.body else None,
                     headers=self._request_headers(asked, forwarded),
                     allow_redirects=False,
                     proxy=self._proxy,

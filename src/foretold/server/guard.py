@@ -75,7 +75,7 @@ class Guard:
         in_query, query = split_query(request.query)
         controls = read_controls(request.headers, in_query, chance=random.random())
         bare = Request(request.method, request.path, query, request.headers)
-        return Head(bare, dialect, credentials, tenant, controls)
+        return Head(bare, dialect, tenant, self._scope.own_credential(credentials), controls)
 
     def dialect_or(self, request: Request | None, otherwise: Dialect) -> Dialect:
         """In whose words an error is told that came before, or instead of, a dialect."""

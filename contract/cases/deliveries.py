@@ -1,0 +1,176 @@
+"""Fresh ids, usage for those who asked, and predict (rules P3, P4, R3)."""
+
+from typing import Any
+
+import reference
+
+from cases.writing import Vector, fails, gives, hexed, only_python, utf8
+
+_CHANCE = bytes(range(16))
+
+
+def _fresh(name: str, recorded: str, randomness: bytes = _CHANCE) -> Vector:
+    given = {"recorded": recorded, "randomness": hexed(randomness)}
+    return gives(name, "P3", "fresh_id", given, reference.fresh_id(recorded, randomness))
+
+
+_ONE, _OTHER = "call_abcdefghijklmnopqrstuvwx", "call_ABCDEFGHIJKLMNOPQRSTUVWX"
+_NEW_ONE, _NEW_OTHER = reference.fresh_id(_ONE, _CHANCE), reference.fresh_id(_OTHER, _CHANCE)
+
+
+def _told(id_: str) -> str:
+    return f'{{"choices":[{{"index":0,"delta":{{"tool_calls":[{{"index":0,"id":"{id_}"}}]}}}}]}}'
+
+
+def _transcript(name: str, transcript: str, out: str) -> Vector:
+    return gives(
+        name,
+        "P3",
+        "transcript_with_fresh_ids",
+        {"transcript": utf8(transcript), "randomness": hexed(_CHANCE)},
+        utf8(out),
+    )
+
+
+def _whole(name: str, message: Any, out: Any) -> Vector:
+    whole, fresh = ({"choices": [{"message": m}]} for m in (message, out))
+    return gives(name, "P3", "whole_with_fresh_ids", {"whole": whole, "randomness": hexed(_CHANCE)}, fresh)
+
+
+_IDS = [
+    _fresh("a fresh id keeps its prefix and length", _ONE),
+    _fresh("another recorded id becomes another fresh one", _OTHER),
+    _fresh("other randomness makes another fresh id", _ONE, bytes(16)),
+    _fresh("a prefix ends with the last underscore or dash", "chatcmpl-tool-9f86d081884c7d65"),
+    _fresh("an underscore after a dash ends the prefix", "a-b_123456789"),
+    _fresh("nine characters leave room enough for chance", "123456789"),
+    _fresh("eight characters don't, so there are 24", "12345678"),
+    _fresh("a short id becomes a longer one", "call_1"),
+    _fresh("an id of a prefix alone gets 24 characters", "call_"),
+    _fresh("a long id needs a second block", "x" * 80),
+    _fresh("an id of another script", "вызов_абвгдежзи"),
+    _whole(
+        "a whole answer's calls get fresh ids",
+        {"tool_calls": [{"id": _ONE}, {"id": _OTHER}]},
+        {"tool_calls": [{"id": _NEW_ONE}, {"id": _NEW_OTHER}]},
+    ),
+    _whole(
+        "equal ids stay equal inside an answer",
+        {"tool_calls": [{"id": _ONE}, {"id": _ONE}]},
+        {"tool_calls": [{"id": _NEW_ONE}, {"id": _NEW_ONE}]},
+    ),
+    _whole("an answer without calls stays", {"content": _ONE, "id": _ONE}, {"content": _ONE, "id": _ONE}),
+    _whole(
+        "an empty id and one that is no text stay",
+        {"tool_calls": [{"id": ""}, {"id": 5}, {}]},
+        {"tool_calls": [{"id": ""}, {"id": 5}, {}]},
+    ),
+    _whole(
+        "ids inside a call's arguments stay",
+        {"tool_calls": [{"id": _ONE, "function": {"arguments": _ONE}}]},
+        {"tool_calls": [{"id": _NEW_ONE, "function": {"arguments": _ONE}}]},
+    ),
+    _transcript(
+        "an event that names an id is written with a fresh one",
+        f"data: {_told(_ONE)}\n\n",
+        f"data: {_told(_NEW_ONE)}\n\n",
+    ),
+    _transcript(
+        "other events keep their bytes",
+        f'data:  {{"a" : 1}}\r\n\r\n: ping\n\ndata: {_told(_ONE)}\n\ndata: [DONE]\n\n',
+        f'data:  {{"a" : 1}}\r\n\r\n: ping\n\ndata: {_told(_NEW_ONE)}\n\ndata: [DONE]\n\n',
+    ),
+    _transcript(
+        "an event's other lines stay",
+        f"id: 7\nevent: x\ndata: {_told(_ONE)}\nretry: 5\n\n",
+        f"id: 7\nevent: x\nretry: 5\ndata: {_told(_NEW_ONE)}\n\n",
+    ),
+    _transcript(
+        "pieces of arguments without an id keep their bytes",
+        'data: {"choices":[{"delta":{"tool_calls":[{"index": 0}]}}]}\n\n',
+        'data: {"choices":[{"delta":{"tool_calls":[{"index": 0}]}}]}\n\n',
+    ),
+    _transcript(
+        "an id is found though the name of calls is escaped",
+        f"data: {_told(_ONE).replace('tool', chr(92) + 'u0074ool')}\n\n",
+        f"data: {_told(_NEW_ONE)}\n\n",
+    ),
+    _transcript(
+        "what follows the last event stays", f"data: {_told(_ONE)}\n\ndata: x", f"data: {_told(_NEW_ONE)}\n\ndata: x"
+    ),
+]
+
+_USAGE = '{"choices":[],"usage":{"total_tokens":6}}'
+_SAID = '{"choices":[{"index":0,"delta":{"content":"x"}}],"usage":null}'
+
+
+def _less_usage(name: str, transcript: str, out: str) -> Vector:
+    return gives(name, "P4", "without_usage", {"transcript": utf8(transcript)}, utf8(out))
+
+
+def _only(name: str, event: str, out: bool) -> Vector:
+    return gives(name, "P4", "tells_only_usage", {"event": utf8(event)}, out)
+
+
+_FOR_THOSE_WHO_ASKED = [
+    _less_usage(
+        "the event that tells only usage is withheld",
+        f"data: {_SAID}\n\ndata: {_USAGE}\n\ndata: [DONE]\n\n",
+        f"data: {_SAID}\n\ndata: [DONE]\n\n",
+    ),
+    _less_usage("a transcript without usage stays", "data: {}\n\ndata: [DONE]\n\n", "data: {}\n\ndata: [DONE]\n\n"),
+    _less_usage("the rest keeps its bytes", f": ping\r\n\r\ndata: {_USAGE}\n\nx", ": ping\r\n\r\nx"),
+    _less_usage(
+        "usage told beside a choice stays",
+        'data: {"choices":[{}],"usage":{"total_tokens":6}}\n\n',
+        'data: {"choices":[{}],"usage":{"total_tokens":6}}\n\n',
+    ),
+    _only("no choices and usage tell only usage", f"data: {_USAGE}\n\n", True),
+    _only("white space doesn't hide usage", 'data: { "usage" : {} , "choices" : [ ] }\n\n', True),
+    _only("usage of null is none", 'data: {"choices":[],"usage":null}\n\n', False),
+    _only("an event with a choice tells more", f"data: {_SAID}\n\n", False),
+    _only("an event without choices is another kind", 'data: {"usage":{}}\n\n', False),
+    _only("[DONE] tells no usage", "data: [DONE]\n\n", False),
+    _only("a text that holds usage is none", 'data: "\\"usage\\""\n\n', False),
+    _only("a list that holds usage is none", 'data: ["usage"]\n\n', False),
+    _only("an event that is no JSON tells no usage", 'data: "usage"}\n\n', False),
+    _only("a comment tells no usage", ': "usage"\n\n', False),
+]
+
+
+def _asks(name: str, body: str, out: Any) -> Vector:
+    return gives(name, "R3", "question_of", {"body": utf8(body)}, out)
+
+
+def _refused(name: str, body: str) -> Vector:
+    return fails(name, "R3", "question_of", {"body": utf8(body)}, "malformed_body")
+
+
+def _answers(name: str, message: dict[str, Any], out: str) -> Vector:
+    return gives(name, "R3", "answer_of", {"chat": {"choices": [{"message": message}]}}, utf8(out))
+
+
+_PREDICT = [
+    _asks("a prompt is one user message", '{"prompt":"Hi"}', {"messages": [{"role": "user", "content": "Hi"}]}),
+    _asks("an empty prompt is one too", '{"prompt":""}', {"messages": [{"role": "user", "content": ""}]}),
+    _asks(
+        "four options are passed on",
+        '{"prompt":"Hi","max_tokens":5,"temperature":0,"seed":1,"stop":["x"]}',
+        {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 5, "temperature": 0, "seed": 1, "stop": ["x"]},
+    ),
+    _asks(
+        "an option of null is not passed on",
+        '{"prompt":"Hi","seed":null}',
+        {"messages": [{"role": "user", "content": "Hi"}]},
+    ),
+    _refused("a text model needs a prompt", "{}"),
+    _refused("a prompt that is no text is refused", '{"prompt":["Hi"]}'),
+    _refused("a member a text model doesn't know is refused", '{"prompt":"Hi","user":"u"}'),
+    _refused("a body that is a list is refused", '["Hi"]'),
+    _refused("a body that is no JSON is refused", "Hi"),
+    _refused("a body with a number that overflows is refused", '{"prompt":"Hi","seed":1e400}'),
+    _answers("content is the output", {"content": "Loire 🙂"}, '{"output":"Loire 🙂"}'),
+    _answers("no content is an empty output", {"content": None}, '{"output":""}'),
+]
+
+FILES = {"fresh-ids": only_python(_IDS), "usage": only_python(_FOR_THOSE_WHO_ASKED), "predict": only_python(_PREDICT)}

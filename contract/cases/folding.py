@@ -1,0 +1,215 @@
+"""From a transcript to the whole answer (rule P3)."""
+
+import json
+from typing import Any
+
+from cases.chats import HEAD, USAGE, call, chunk, whole
+from cases.writing import Vector, fails, gives, only_python, utf8
+
+
+def _sse(*told: Any) -> str:
+    """A transcript; texts stand as they are, `[DONE]` comes last."""
+    lines = [t if isinstance(t, str) else json.dumps(t, ensure_ascii=False, separators=(",", ":")) for t in told]
+    return "".join(f"data: {line}\n\n" for line in [*lines, "[DONE]"])
+
+
+def _folds(name: str, transcript: str, out: Any, operation: str = "chat") -> Vector:
+    return gives(name, "P3", "whole_of", {"operation": operation, "transcript": utf8(transcript)}, out)
+
+
+_FOLDED = [
+    _folds(
+        "pieces of content are joined",
+        _sse(
+            chunk({"role": "assistant", "content": ""}),
+            chunk({"content": "Lo"}),
+            chunk({"content": "ire"}),
+            chunk({}, "stop"),
+        ),
+        whole({"content": "Loire"}),
+    ),
+    _folds(
+        "an end is kept as it was told",
+        _sse(chunk({"role": "assistant", "content": "Lo"}), chunk({}, "length")),
+        whole({"content": "Lo"}, "length"),
+    ),
+    _folds(
+        "an answer that speaks no content has null", _sse(chunk({"role": "assistant"}), chunk({}, "stop")), whole({})
+    ),
+    _folds(
+        "a call's arguments are joined to the same text",
+        _sse(
+            chunk({"role": "assistant", "content": None}),
+            chunk(call(0, id="call_1", type="function", function={"name": "get", "arguments": ""})),
+            chunk(call(0, function={"arguments": '{"a":'})),
+            chunk(call(0, function={"arguments": "1}"})),
+            chunk({}, "tool_calls"),
+        ),
+        whole(
+            {"tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "get", "arguments": '{"a":1}'}}]},
+            "tool_calls",
+        ),
+    ),
+    _folds(
+        "two calls whose pieces are mixed are kept apart by their index",
+        _sse(
+            chunk(call(1, id="b", type="function", function={"name": "y", "arguments": "1"})),
+            chunk(call(0, id="a", type="function", function={"name": "x", "arguments": "2"})),
+            chunk(call(1, function={"arguments": "3"})),
+            chunk({}, "tool_calls"),
+        ),
+        whole(
+            {
+                "tool_calls": [
+                    {"id": "a", "type": "function", "function": {"name": "x", "arguments": "2"}},
+                    {"id": "b", "type": "function", "function": {"name": "y", "arguments": "13"}},
+                ]
+            },
+            "tool_calls",
+        ),
+    ),
+    _folds(
+        "an id, a type and a name told twice are told once",
+        _sse(
+            chunk(call(0, id="a", type="function", function={"name": "x", "arguments": "1"})),
+            chunk(call(0, id="a", type="function", function={"name": "x", "arguments": "2"})),
+            chunk({}, "tool_calls"),
+        ),
+        whole(
+            {"tool_calls": [{"id": "a", "type": "function", "function": {"name": "x", "arguments": "12"}}]},
+            "tool_calls",
+        ),
+    ),
+    _folds(
+        "reasoning is kept beside content",
+        _sse(
+            chunk({"reasoning_content": "hm"}),
+            chunk({"reasoning_content": "m"}),
+            chunk({"content": "x"}),
+            chunk({}, "stop"),
+        ),
+        whole({"reasoning_content": "hmm", "content": "x"}),
+    ),
+    _folds(
+        "a refusal is folded",
+        _sse(chunk({"role": "assistant", "refusal": "I "}), chunk({"refusal": "can't"}), chunk({}, "stop")),
+        whole({"refusal": "I can't"}),
+    ),
+    _folds(
+        "members nobody knows survive in a delta",
+        _sse(
+            chunk({"content": "x", "citations": [{"url": "a"}]}),
+            chunk({"citations": [{"url": "b"}]}),
+            chunk({}, "stop"),
+        ),
+        whole({"content": "x", "citations": [{"url": "a"}, {"url": "b"}]}),
+    ),
+    _folds(
+        "members nobody knows survive beside choices",
+        _sse(chunk({"content": "x"}, provider="p"), chunk({}, "stop", timings={"ms": 5})),
+        whole({"content": "x"}, provider="p", timings={"ms": 5}),
+    ),
+    _folds(
+        "logprobs grow",
+        _sse(
+            {
+                **HEAD,
+                "choices": [
+                    {
+                        "index": 0,
+                        "delta": {"content": "a"},
+                        "logprobs": {"content": [{"token": "a"}]},
+                        "finish_reason": None,
+                    }
+                ],
+            },
+            {
+                **HEAD,
+                "choices": [
+                    {
+                        "index": 0,
+                        "delta": {"content": "b"},
+                        "logprobs": {"content": [{"token": "b"}]},
+                        "finish_reason": "stop",
+                    }
+                ],
+            },
+        ),
+        {
+            **HEAD,
+            "object": "chat.completion",
+            "choices": [
+                {
+                    "index": 0,
+                    "message": {"role": "assistant", "content": "ab"},
+                    "logprobs": {"content": [{"token": "a"}, {"token": "b"}]},
+                    "finish_reason": "stop",
+                }
+            ],
+        },
+    ),
+    _folds(
+        "usage is kept, and its null on other events is not",
+        _sse(
+            chunk({"content": "x"}, usage=None),
+            chunk({}, "stop", usage=None),
+            {**HEAD, "choices": [], "usage": USAGE},
+        ),
+        whole({"content": "x"}, usage=USAGE),
+    ),
+    _folds(
+        "choices come in the order of their index",
+        _sse(chunk({"content": "b"}, "stop", index=1), chunk({"content": "a"}, "stop", index=0)),
+        {
+            **HEAD,
+            "object": "chat.completion",
+            "choices": [
+                {"index": 0, "message": {"role": "assistant", "content": "a"}, "finish_reason": "stop"},
+                {"index": 1, "message": {"role": "assistant", "content": "b"}, "finish_reason": "stop"},
+            ],
+        },
+    ),
+    _folds(
+        "id, created and fingerprint are those first told",
+        _sse(chunk({"content": "x"}, system_fingerprint=None), chunk({}, "stop", id="other", system_fingerprint="fp")),
+        whole({"content": "x"}, system_fingerprint="fp"),
+    ),
+    _folds(
+        "comments and named events without data are no part of an answer",
+        ": ping\n\nevent: x\n\n" + _sse(chunk({"content": "x"}, "stop")),
+        whole({"content": "x"}),
+    ),
+    _folds(
+        "a text completion's pieces are joined",
+        _sse(
+            *(
+                {**HEAD, "choices": [{"index": 0, "text": text, "finish_reason": end}]}
+                for text, end in (("Lo", None), ("ire", None), ("", "stop"))
+            )
+        ),
+        {**HEAD, "object": "text_completion", "choices": [{"index": 0, "text": "Loire", "finish_reason": "stop"}]},
+        "completion",
+    ),
+    *(
+        fails(
+            f"{what} is no answer",
+            "P3",
+            "whole_of",
+            {"operation": "chat", "transcript": utf8(_sse(told))},
+            "not_an_answer",
+        )
+        for what, told in [
+            ("an event that is no JSON", "oops"),
+            ("an event that is a list", []),
+            ("an event whose choices are an object", {"choices": {}}),
+            ("an event whose choice is a text", {"choices": ["x"]}),
+            ("an event whose delta is a text", {"choices": [{"delta": "x"}]}),
+            ("an event whose delta is null", {"choices": [{"delta": None}]}),
+            ("an event whose index is a text", {"choices": [{"index": "0", "delta": {}}]}),
+            ("an event whose index is true", {"choices": [{"index": True, "delta": {}}]}),
+        ]
+    ),
+]
+
+
+FILES = {"folding": only_python(_FOLDED)}

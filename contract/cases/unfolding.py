@@ -1,0 +1,179 @@
+"""From a whole answer to a transcript (rule P3)."""
+
+from typing import Any
+
+from cases.chats import HEAD, USAGE, call, chunk, whole
+from cases.writing import Vector, gives, only_python
+
+
+def _unfolds(name: str, whole: Any, out: list[Any], *, usage: bool = False, operation: str = "chat") -> Vector:
+    return gives(
+        name, "P3", "transcript_of", {"operation": operation, "whole": whole, "usage": usage}, [*out, "[DONE]"]
+    )
+
+
+_OPENED = chunk({"role": "assistant", "content": ""})
+_UNFOLDED = [
+    _unfolds(
+        "a role comes first, then text cut after white space, then the end",
+        whole({"content": "Name a  river."}),
+        [
+            _OPENED,
+            chunk({"content": "Name "}),
+            chunk({"content": "a  "}),
+            chunk({"content": "river."}),
+            chunk({}, "stop"),
+        ],
+    ),
+    _unfolds(
+        "an answer without content opens with null",
+        whole({}),
+        [chunk({"role": "assistant", "content": None}), chunk({}, "stop")],
+    ),
+    _unfolds(
+        "each call comes in one piece, with its position",
+        whole(
+            {
+                "tool_calls": [
+                    {"id": "a", "type": "function", "function": {"name": "x", "arguments": '{"a": 1}'}},
+                    {"id": "b"},
+                ]
+            },
+            "tool_calls",
+        ),
+        [
+            chunk({"role": "assistant", "content": None}),
+            chunk(call(0, id="a", type="function", function={"name": "x", "arguments": '{"a": 1}'})),
+            chunk(call(1, id="b")),
+            chunk({}, "tool_calls"),
+        ],
+    ),
+    _unfolds(
+        "a function call comes in one piece",
+        whole({"function_call": {"name": "x", "arguments": "{}"}}, "function_call"),
+        [
+            chunk({"role": "assistant", "content": None}),
+            chunk({"function_call": {"name": "x", "arguments": "{}"}}),
+            chunk({}, "function_call"),
+        ],
+    ),
+    _unfolds(
+        "reasoning comes before content",
+        whole({"content": "x", "reasoning_content": "h m"}),
+        [
+            chunk({"role": "assistant", "content": "", "reasoning_content": ""}),
+            chunk({"reasoning_content": "h "}),
+            chunk({"reasoning_content": "m"}),
+            chunk({"content": "x"}),
+            chunk({}, "stop"),
+        ],
+    ),
+    _unfolds(
+        "members nobody knows go out once, with the first event of their place",
+        {**whole({"content": None, "citations": ["a"]}), "provider": "p"},
+        [chunk({"role": "assistant", "content": None, "citations": ["a"]}, provider="p"), chunk({}, "stop")],
+    ),
+    _unfolds(
+        "usage goes out to those who asked",
+        whole({"content": "x"}, usage=USAGE),
+        [
+            _OPENED,
+            chunk({"content": "x"}),
+            chunk({}, "stop"),
+            {**HEAD, "object": "chat.completion.chunk", "choices": [], "usage": USAGE},
+        ],
+        usage=True,
+    ),
+    _unfolds(
+        "usage doesn't go out to others",
+        whole({"content": "x"}, usage=USAGE),
+        [_OPENED, chunk({"content": "x"}), chunk({}, "stop")],
+    ),
+    _unfolds(
+        "usage that isn't there can't go out",
+        whole({"content": "x"}),
+        [_OPENED, chunk({"content": "x"}), chunk({}, "stop")],
+        usage=True,
+    ),
+    _unfolds(
+        "logprobs go out whole with the last event of their choice",
+        {
+            **HEAD,
+            "object": "chat.completion",
+            "choices": [
+                {
+                    "index": 0,
+                    "message": {"role": "assistant", "content": "x"},
+                    "logprobs": {"content": [{"token": "x"}]},
+                    "finish_reason": "stop",
+                }
+            ],
+        },
+        [
+            {
+                **HEAD,
+                "object": "chat.completion.chunk",
+                "choices": [
+                    {"index": 0, "delta": {"role": "assistant", "content": ""}, "logprobs": None, "finish_reason": None}
+                ],
+            },
+            {
+                **HEAD,
+                "object": "chat.completion.chunk",
+                "choices": [{"index": 0, "delta": {"content": "x"}, "logprobs": None, "finish_reason": None}],
+            },
+            {
+                **HEAD,
+                "object": "chat.completion.chunk",
+                "choices": [
+                    {"index": 0, "delta": {}, "logprobs": {"content": [{"token": "x"}]}, "finish_reason": "stop"}
+                ],
+            },
+        ],
+    ),
+    _unfolds(
+        "choices go out one after the other",
+        {
+            **HEAD,
+            "object": "chat.completion",
+            "choices": [
+                {"index": 0, "message": {"role": "assistant", "content": "a"}, "finish_reason": "stop"},
+                {"index": 1, "message": {"role": "assistant", "content": None}, "finish_reason": "stop"},
+            ],
+        },
+        [
+            _OPENED,
+            chunk({"content": "a"}),
+            chunk({}, "stop"),
+            chunk({"role": "assistant", "content": None}, index=1),
+            chunk({}, "stop", index=1),
+        ],
+    ),
+    _unfolds(
+        "a text completion goes out in pieces",
+        {**HEAD, "object": "text_completion", "choices": [{"index": 0, "text": "a b", "finish_reason": "stop"}]},
+        [
+            {**HEAD, "object": "text_completion", "choices": [{"index": 0, "text": text, "finish_reason": end}]}
+            for text, end in (("a ", None), ("b", None), ("", "stop"))
+        ],
+        operation="completion",
+    ),
+    *(
+        gives(name, "P3", "pieces", {"text": text}, out)
+        for name, text, out in [
+            ("no text has no piece", "", []),
+            ("a word is a piece", "Loire", ["Loire"]),
+            ("a piece ends after a run of white space", "a \t\r\n b", ["a \t\r\n ", "b"]),
+            ("white space at the start is a piece", "  a", ["  ", "a"]),
+            ("white space alone is a piece", " \n", [" \n"]),
+            ("other white space cuts nothing", "a\xa0b\u2003c\x0bd", ["a\xa0b\u2003c\x0bd"]),
+            ("64 characters are one piece", "x" * 64, ["x" * 64]),
+            ("65 characters are two", "x" * 65, ["x" * 64, "x"]),
+            ("code points are counted, not bytes", "🙂" * 65, ["🙂" * 64, "🙂"]),
+            ("white space counts in the 64", "x" * 64 + " y", ["x" * 64, " ", "y"]),
+            ("a text of 200 spaces is cut too", " " * 200, [" " * 64, " " * 64, " " * 64, " " * 8]),
+        ]
+    ),
+]
+
+FILES = {"unfolding": only_python(_UNFOLDED)}
