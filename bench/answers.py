@@ -9,8 +9,8 @@ CHUNKS = 200
 
 _COMMON = {"id": "chatcmpl-0123456789abcdef", "created": 1_700_000_000, "model": "fast"}
 _TEXT = (
-    "Paris is the capital of France, and has been one since the tenth century. It lies on the Seine in the north of the "
-    "country; about two million people live in the city itself and some twelve million in the region around it. "
+    "Paris is the capital of France, and has been one since the tenth century. It lies on the Seine in the north of "
+    "the country; about two million people live in the city itself and some twelve million in the region around it. "
 )
 
 

@@ -23,7 +23,9 @@ _WHOLE = _start(b"application/json", WHOLE), {"type": "http.response.body", "bod
 _EVENTS = _start(b"text/event-stream", TRANSCRIPT), {"type": "http.response.body", "body": TRANSCRIPT}
 
 
-async def app(scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]) -> None:
+async def app(
+    scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
+) -> None:
     while (await receive()).get("more_body"):
         pass
     start, body = _EVENTS if scope["path"] == "/transcript" else _WHOLE

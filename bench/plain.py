@@ -14,7 +14,14 @@ def serve(app: Any) -> None:
     sock = socket.create_server(("127.0.0.1", 0), backlog=2048)
     host, port = sock.getsockname()
     config = uvicorn.Config(
-        app, loop="uvloop", http="httptools", ws="none", lifespan="off", log_config=None, access_log=False, server_header=False
+        app,
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
     )
     print(json.dumps({"url": f"http://{host}:{port}"}), flush=True)
     uvicorn.Server(config).run(sockets=[sock])

@@ -6,9 +6,9 @@ from cases.chats import HEAD, USAGE, call, chunk, whole
 from cases.writing import Vector, gives, only_python
 
 
-def _unfolds(name: str, whole: Any, out: list[Any], *, usage: bool = False, operation: str = "chat") -> Vector:
+def _unfolds(name: str, answer: Any, out: list[Any], *, usage: bool = False, operation: str = "chat") -> Vector:
     return gives(
-        name, "P3", "transcript_of", {"operation": operation, "whole": whole, "usage": usage}, [*out, "[DONE]"]
+        name, "P3", "transcript_of", {"operation": operation, "whole": answer, "usage": usage}, [*out, "[DONE]"]
     )
 
 

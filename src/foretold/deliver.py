@@ -71,7 +71,7 @@ async def from_ride(ride: Ride, named: Named, outcome: Outcome, *, status: Cache
         outcome.stored = ride.flight.why_not_kept is None
         headers = _miss_headers(incoming, status, outcome)
         headers = [h for h in headers if h[0] != "content-type"] + [("content-type", _content_type(wanted))]
-        return Answer(incoming.status, headers, outcome, body=body, close=ride.leave)
+        return Answer(incoming.status, headers, outcome, body=body, close=_leaving(ride, outcome))
     outcome.stored = incoming.status == 200 and not incoming.is_fallback
     headers = _miss_headers(incoming, status, outcome)
     if came == "events" and incoming.status == 200:
@@ -79,7 +79,7 @@ async def from_ride(ride: Ride, named: Named, outcome: Outcome, *, status: Cache
     else:
         chunks = _as_they_come(ride.chunks(), outcome)
         headers += _length(incoming)
-    return Answer(incoming.status, headers, outcome, chunks=chunks, close=ride.leave)
+    return Answer(incoming.status, headers, outcome, chunks=chunks, close=_leaving(ride, outcome))
 
 
 async def passed(incoming: Incoming, asked: Asked, outcome: Outcome, *, status: CacheStatus) -> Answer:
@@ -107,6 +107,19 @@ def error_event(error: OriginError) -> bytes:
     """What ends a stream that broke off, so that no client takes it for whole."""
     told = {"message": f"The answer broke off, what came is not all of it: {error}", "type": "upstream_error", "code": error.code}
     return b"data: " + orjson.dumps({"error": told}) + b"\n\n"
+
+
+def _leaving(ride: Ride, outcome: Outcome) -> Callable[[], Awaitable[None]]:
+    """Leaves the flight; by then it is known whether what was admitted for storing was kept."""
+
+    async def leave() -> None:
+        flight = ride.flight
+        if outcome.stored and flight.ended and (flight.error is not None or flight.why_not_kept is not None):
+            outcome.stored = False
+            outcome.detail = outcome.detail or f"not-kept-{flight.why_not_kept or 'cut'}"
+        await ride.leave()
+
+    return leave
 
 
 def _ready(held: Held, named: Named, shape: str, tiers: Tiers) -> bytes:

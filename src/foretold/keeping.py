@@ -20,6 +20,7 @@ class Keeping:
         self._secret = secret
         self._largest_bytes = largest_bytes
         self._now_ms = now_ms
+        self.kept = 0
         self._queues = [_Queue(tier) for tier in tiers.below]
 
     def keep(self, record: Record) -> str | None:
@@ -30,6 +31,7 @@ class Keeping:
             return "header-too-long"
         if len(blob) > self._largest_bytes:
             return "too-long"
+        self.kept += 1
         self._tiers.keep_in_memory(record, blob)
         lifetimes = lifetimes_of(record)
         keep_s = kv_expiration_s(judge(record.made_ms, lifetimes, self._now_ms()), lifetimes)

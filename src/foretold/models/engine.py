@@ -68,7 +68,9 @@ def confine(launch: Launch) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
-        resource.setrlimit(resource.RLIMIT_DATA, _lowered(resource.RLIMIT_DATA, launch.memory_bytes * 5 // 4 + _MARGIN_BYTES))
+        resource.setrlimit(
+            resource.RLIMIT_DATA, _lowered(resource.RLIMIT_DATA, launch.memory_bytes * 5 // 4 + _MARGIN_BYTES)
+        )
     if os.getppid() != launch.parent_pid:
         sys.exit("the node ended before its engine began")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -112,8 +114,8 @@ def _never_share_prompts(params: Any) -> None:
 
 def _notice_cancels(params: Any) -> None:
     """The engine looks for a closed connection between two batches, and only where it reports progress."""
-    params.n_batch = 128
-    params.n_ubatch = 128
+    params.n_batch = 32
+    params.n_ubatch = 32
     params.sse_ping_interval = -1  # a ping would show life where there is none
     params.n_threads_http = params.n_parallel + 4
     params.timeout_read = _READ_TIMEOUT_S

@@ -126,10 +126,14 @@ class Host:
 
     async def _load(self) -> Door:
         if len(self.manifest.files) != 1:
-            raise ModelError(f"its manifest names {len(self.manifest.files)} files, and only models of one file can be run")
+            raise ModelError(
+                f"its manifest names {len(self.manifest.files)} files, and only models of one file can be run"
+            )
         damage = await asyncio.to_thread(why_not_whole, self._blob, self.manifest.files[0])
         if damage is not None:
-            raise ModelError(f"its file {self._blob} is not what its manifest names: {damage}; remove it and start again")
+            raise ModelError(
+                f"its file {self._blob} is not what its manifest names: {damage}; remove it and start again"
+            )
         launch = self._launch()
         process = await EngineProcess.spawn(launch)
         try:
@@ -185,7 +189,9 @@ class Host:
             folder = self._short_folder
         _make_private(folder)
         if len(os.fsencode(folder / name)) > LONGEST_SOCKET_PATH:
-            raise ModelError(f"the path of its socket in {folder} is longer than {LONGEST_SOCKET_PATH} bytes: set TMPDIR shorter")
+            raise ModelError(
+                f"the path of its socket in {folder} is longer than {LONGEST_SOCKET_PATH} bytes: set TMPDIR shorter"
+            )
         return folder / name
 
 

@@ -74,7 +74,9 @@ class EngineProcess:
                 if not line:
                     await self.ended()
         except TimeoutError:
-            raise ModelError(f"it did not load within {within_s:g} s: give it longer, or this machine more room") from None
+            raise ModelError(
+                f"it did not load within {within_s:g} s: give it longer, or this machine more room"
+            ) from None
         told = orjson.loads(line) if line else {"failed": self.how_it_ended()}
         if not told.get("ready"):
             await self._ends_within(_END_S)  # the reason is on stderr, and may still be on its way

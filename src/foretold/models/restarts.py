@@ -35,7 +35,9 @@ class Restarts:
         if len(self._failed_at_s) < MOST_FAILURES or now_s >= self._failed_at_s[-1] + REST_S:
             return None
         wait_s = self._failed_at_s[-1] + REST_S - now_s
-        return f"it failed {MOST_FAILURES} times within 10 minutes and is tried again in {wait_s:.0f} s; last: {self._why}"
+        return (
+            f"it failed {MOST_FAILURES} times within 10 minutes and is tried again in {wait_s:.0f} s; last: {self._why}"
+        )
 
     def pause_s(self, *, now_s: float) -> float:
         """How long to wait before the next start."""

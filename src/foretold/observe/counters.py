@@ -31,7 +31,6 @@ class Counters:
         self.how = {how: HowCounts() for how in How}
         self.ended = dict.fromkeys(Ended, 0)
         self.routes: dict[tuple[str, How], int] = {}
-        self.stored = 0
         self.saved_ms = 0
         self.observers: list[Callable[[Outcome], None]] = []
 
@@ -47,8 +46,6 @@ class Counters:
         self.ended[outcome.ended] += 1
         place = (outcome.route, outcome.how)
         self.routes[place] = self.routes.get(place, 0) + 1
-        if outcome.stored and outcome.how is How.MISS:
-            self.stored += 1
         if outcome.how in (How.HIT, How.STALE):
             self.saved_ms += outcome.origin_ms
         for observe in self.observers:

@@ -22,7 +22,7 @@ def stats(node: Node) -> dict[str, Any]:
         "at_most_ms": list(BUCKETS_MS),
         "times": {how.value: counters.how[how].buckets for how in How},
         "ended": {ended.value: count for ended, count in counters.ended.items()},
-        "stored": counters.stored,
+        "stored": node.keeping.kept,
         "saved_ms": counters.saved_ms,
         "flights": len(node.flights),
         "corrupt": node.tiers.corrupt,

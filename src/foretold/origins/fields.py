@@ -18,8 +18,19 @@ from foretold.origins.refusing import bad_value, count, number, unknown_field
 
 # Known to OpenAI's clients and without meaning for the answer of a local model.
 INERT = frozenset(
-    "model stream stream_options user metadata service_tier parallel_tool_calls prompt_cache_key "
-    "prompt_cache_retention safety_identifier encoding_format".split()
+    {
+        "model",
+        "stream",
+        "stream_options",
+        "user",
+        "metadata",
+        "service_tier",
+        "parallel_tool_calls",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "safety_identifier",
+        "encoding_format",
+    }
 )
 MOST_TOKENS = 1_000_000
 MOST_STOPS = 16
@@ -46,7 +57,9 @@ def engine_body(operation: str, body: bytes, manifest: Manifest) -> dict[str, An
         rule = rules.get(name)
         if rule is None:
             raise unknown_field(name, known=rules)
-        told[name] = rule(name, value)
+        settled = rule(name, value)
+        if settled is not None:
+            told[name] = settled
     _check_together(operation, told, manifest)
     limit = told.pop("max_completion_tokens", told.pop("max_tokens", manifest.max_tokens))
     for name in _CHECKED_ONLY:
@@ -85,7 +98,9 @@ def _check_together(operation: str, told: dict[str, Any], manifest: Manifest) ->
     if "tools" not in manifest.capabilities:
         for name in ("tools", "tool_choice"):
             if name in told:
-                raise Refused(f"model {manifest.name!r} knows no tools: leave out `{name}`", param=name, code="no_tools")
+                raise Refused(
+                    f"model {manifest.name!r} knows no tools: leave out `{name}`", param=name, code="no_tools"
+                )
     characters = messages.characters(told["messages"]) if operation == "chat" else len(told["prompt"])
     if characters > manifest.context * CHARACTERS_PER_TOKEN:
         raise Refused(
@@ -111,6 +126,10 @@ def _only(constant: Any) -> Rule:
         return value
 
     return rule
+
+
+def _functions(name: str, value: Any) -> Any:
+    raise Refused(f"`{name}` is the old form of tools, which no local model takes", param=name, code="no_tools")
 
 
 def _count(least: int, most: int) -> Rule:
@@ -173,6 +192,8 @@ _CHAT: dict[str, Rule] = {
     "response_format": schema.response_format,
     "tools": tools.checked,
     "tool_choice": tools.choice,
+    "functions": _functions,
+    "function_call": _functions,
     "store": _only(False),
 }
 _COMPLETION: dict[str, Rule] = {

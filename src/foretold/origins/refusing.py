@@ -52,8 +52,11 @@ def _shown(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, (int, float)) and math.isfinite(value):
         return str(value)[:_LONGEST_SHOWN]
-    kinds = {str: "a text", list: "a list", dict: "an object"}
-    kind = kinds.get(type(value), "null")
-    if isinstance(value, (str, list, dict)):
-        return f"{kind} of length {len(value)}"
-    return kind
+    match value:
+        case str():
+            return f"a text of length {len(value)}"
+        case list():
+            return f"a list of length {len(value)}"
+        case dict():
+            return f"an object of {len(value)} members"
+    return "null"

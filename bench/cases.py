@@ -1,0 +1,67 @@
+"""What is measured: which server is asked what, by how many connections, and what must be true of the answers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from answers import ANSWER_BYTES, TRANSCRIPT
+
+CHAT = "/v1/chat/completions"
+NUMBER = "@NUMBER@"
+# More records than a memory tier of 1 MiB holds: asked in turn, each has left it when its turn comes again.
+KEYS_ON_DISK = 2000
+
+_QUESTION = "What is the capital of France, since when, and how many people live there? Ref "
+
+
+@dataclass(frozen=True)
+class Case:
+    """`beside` names the case whose CPU time its own is divided by.
+
+    `body` may hold NUMBER: counted up for ever, or from 0 to `numbers`.  `tier` is the one that must have answered all,
+    None where every request must have reached the upstream, empty for a server without any.
+    """
+
+    name: str
+    server: str
+    connections: int
+    body: str
+    beside: str
+    path: str = CHAT
+    answer_bytes: int = ANSWER_BYTES
+    numbers: int = 0
+    tier: Literal["memory", "disk", ""] | None = ""
+
+
+def _asked(ref: str, **members: Any) -> str:
+    system = "You are a helpful assistant. Answer shortly and exactly, in the language of the question."
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": _QUESTION + ref}]
+    body = {"model": "fast", "messages": messages, "temperature": 0, "max_tokens": 128, "seed": 7, "user": "bench"}
+    return json.dumps(body | members, separators=(",", ":"))
+
+
+_STREAM = {"stream": True, "stream_options": {"include_usage": True}}
+
+SAME = _asked("0000000000000001")
+OTHER_BYTES = _asked("0000000000000001", user=NUMBER)
+# Another question: a record of the same would be the whole answer, told in events.
+EVENTS = _asked("0000000000000002", **_STREAM)
+NEW = _asked(NUMBER)
+NEW_EVENTS = _asked(NUMBER, **_STREAM)
+
+CASES = (
+    Case("bare", "bare", 64, SAME, "bare"),
+    Case("hit", "node", 64, SAME, "bare", tier="memory"),
+    Case("hit, other bytes", "node", 64, OTHER_BYTES, "bare", tier="memory"),
+    Case("hit on disk", "node-small", 64, NEW, "bare", numbers=KEYS_ON_DISK, tier="disk"),
+    Case("bare, 1 connection", "bare", 1, SAME, "bare, 1 connection"),
+    Case("hit, 1 connection", "node", 1, SAME, "bare, 1 connection", tier="memory"),
+    Case("bare, stream", "bare", 16, EVENTS, "bare, stream", path="/transcript", answer_bytes=len(TRANSCRIPT)),
+    Case("hit, stream", "node", 16, EVENTS, "bare, stream", answer_bytes=len(TRANSCRIPT), tier="memory"),
+    Case("bare proxy", "proxy", 16, NEW, "bare proxy", tier=None),
+    Case("miss", "node-misses", 16, NEW, "bare proxy", tier=None),
+    Case("bare proxy, stream", "proxy", 16, NEW_EVENTS, "bare proxy, stream", answer_bytes=len(TRANSCRIPT), tier=None),
+    Case("miss, stream", "node-misses", 16, NEW_EVENTS, "bare proxy, stream", answer_bytes=len(TRANSCRIPT), tier=None),
+)

@@ -1,0 +1,199 @@
+"""A model of this machine as origin.
+
+Its engine is always asked for a stream, because closing that is the only cancel it notices, and never for more at once
+than it has slots, so that its silence means a fault.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from importlib import metadata
+from typing import Any
+
+from foretold.contract.events import Splitter
+from foretold.errors import ModelError, OriginCut, OriginUnready, Refused
+from foretold.models.host import Door, Host
+from foretold.models.manifest import Manifest
+from foretold.origins.engine_call import EngineAway, EngineCall, EngineSilent, Patience
+from foretold.origins.fields import engine_body, wants_json
+from foretold.origins.transcript import EngineFailed, Transcript, failure
+from foretold.origins.whole import WholeAnswer
+from foretold.ports import Asked, Forwarded, Incoming
+
+# The engine has many more routes; no other is ever asked.
+_ROUTES = {"chat": "/v1/chat/completions", "completion": "/v1/completions"}
+_QUESTIONS = {"chat": "messages", "completion": "prompt"}
+PATIENCE = Patience()
+_JSON = [("content-type", "application/json")]
+_EVENTS = [("content-type", "text/event-stream; charset=utf-8")]
+
+
+class LocalOrigin:
+    """Answers chat and text completions.  The host is the caller's: closing the origin does not stop it."""
+
+    limits_answers = True
+
+    def __init__(self, host: Host, manifest: Manifest, *, patience: Patience = PATIENCE):
+        self.name = manifest.name
+        self.engine = _engine()
+        self._host = host
+        self._manifest = manifest
+        self._patience = patience
+        self._slots = asyncio.Semaphore(manifest.parallel)
+
+    async def fetch(self, asked: Asked, forwarded: Forwarded) -> Incoming:
+        """The answer once its first tokens are here, always a stream; or why the engine does not take the question."""
+        if asked.operation not in _ROUTES or asked.operation not in self._manifest.capabilities:
+            raise Refused(f"model {self.name!r} does not answer {asked.operation!r}", code="unsupported_operation")
+        body = engine_body(asked.operation, asked.body, self._manifest)
+        await self._take_slot()
+        slot = Slot(self._slots)
+        try:
+            return await self._answer(slot, asked.operation, body)
+        except BaseException:
+            # Also when cancelled: the engine works on until its connection is closed.
+            await slot.leave()
+            raise
+
+    async def close(self) -> None:
+        """Each answer is closed by whoever reads it."""
+
+    async def _answer(self, slot: Slot, operation: str, body: dict[str, Any]) -> Incoming:
+        door = await self._ask(slot, _ROUTES[operation], body)
+        call = slot.call
+        assert call is not None
+
+        async def condemn() -> None:
+            await self._host.condemn(door, "the engine stopped answering")
+
+        transcript = Transcript(operation, fingerprint=self.engine, wants_json=wants_json(body))
+        answer = LocalAnswer(slot, transcript, condemn)
+        try:
+            if call.status == 200:
+                await answer.begin()
+                return answer
+            status, error = call.status, await call.error()
+        except EngineFailed as e:
+            status, error = e.status, e.error
+        await slot.leave()
+        if status in (401, 403, 404):
+            raise OriginUnready(f"what listens for model {self.name!r} is not the engine that was started")
+        status, told = failure(status, error, question=_QUESTIONS[operation], model=self.name)
+        return WholeAnswer(status, _JSON, told, is_proven=True)
+
+    async def _ask(self, slot: Slot, route: str, body: dict[str, Any]) -> Door:
+        """Asks the running engine; once more if it died unseen, because then nothing was sent."""
+        try:
+            return await self._ask_once(slot, route, body)
+        except EngineAway:
+            return await self._ask_once(slot, route, body)
+
+    async def _ask_once(self, slot: Slot, route: str, body: dict[str, Any]) -> Door:
+        try:
+            door = await self._host.start()
+        except ModelError as e:
+            # Its words name files of this machine: they stay in the cause.
+            raise OriginUnready(f"model {self.name!r} does not run now: the node's log says why") from e
+        await slot.use(EngineCall(door, model=self.name, patience=self._patience))
+        assert slot.call is not None
+        try:
+            await slot.call.ask(route, body)
+        except (EngineAway, EngineSilent) as e:
+            await self._host.condemn(door, str(e))
+            raise
+        return door
+
+    async def _take_slot(self) -> None:
+        try:
+            async with asyncio.timeout(self._patience.slot_s):
+                await self._slots.acquire()
+        except TimeoutError:
+            raise OriginUnready(
+                f"model {self.name!r} is busy: it makes {self._manifest.parallel} answers at once,"
+                f" and none ended within {self._patience.slot_s:g} s"
+            ) from None
+
+
+class Slot:
+    """A taken slot of the engine and the call it is used for; both are given back together, once."""
+
+    def __init__(self, slots: asyncio.Semaphore):
+        self.call: EngineCall | None = None
+        self._slots = slots
+        self._is_left = False
+
+    async def use(self, call: EngineCall) -> None:
+        before, self.call = self.call, call
+        if before is not None:
+            await before.close()
+
+    async def leave(self) -> None:
+        if self._is_left:
+            return
+        self._is_left = True
+        self._slots.release()
+        if self.call is not None:
+            await self.call.close()
+
+
+class LocalAnswer:
+    """An OpenAI transcript on its way, in whole events."""
+
+    is_fallback = False
+
+    def __init__(self, slot: Slot, transcript: Transcript, condemn: Callable[[], Awaitable[None]]):
+        self.status = 200
+        self.headers: Sequence[tuple[str, str]] = _EVENTS
+        self.length: int | None = None
+        self._slot = slot
+        self._transcript = transcript
+        self._condemn = condemn
+        self._splitter = Splitter()
+        self._first = b""
+
+    @property
+    def is_proven(self) -> bool:
+        return self._transcript.is_done and self._transcript.is_sound
+
+    async def begin(self) -> None:
+        """Waits for the first events that callers get.  Raises EngineFailed if the engine then gives up."""
+        self._first = await self._next()
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        try:
+            events = self._first
+            while events:
+                yield events
+                events = await self._next()
+        except EngineFailed:
+            raise OriginCut("the engine failed in mid-answer") from None
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        await self._slot.leave()
+
+    async def _next(self) -> bytes:
+        """One or more whole events; nothing after the last."""
+        assert self._slot.call is not None
+        while not self._transcript.is_done:
+            try:
+                piece = await self._slot.call.piece()
+            except EngineSilent:
+                await self._condemn()
+                raise
+            if not piece:
+                raise OriginCut("the engine's answer has no end")
+            told = b"".join(self._transcript.told(event) for event in self._splitter.feed(piece))
+            if told:
+                return told
+        return b""
+
+
+def _engine() -> str:
+    """The engine that answers, with its version; found without importing it, which only its own process does."""
+    try:
+        return f"xllamacpp/{metadata.version('xllamacpp')}"
+    except metadata.PackageNotFoundError:
+        return "xllamacpp"

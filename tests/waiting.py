@@ -1,0 +1,15 @@
+"""The one way to wait for a state that tells no event: look again until it is there, and not for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+
+async def until(is_so: Callable[[], bool], *, within_s: float = 20) -> None:
+    """Returns once it is so.  Raises AssertionError if it isn't in time."""
+    deadline = time.monotonic() + within_s
+    while not is_so():
+        assert time.monotonic() < deadline, "it never came to be so"
+        await asyncio.sleep(0.002)
