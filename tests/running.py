@@ -17,6 +17,7 @@ import aiohttp
 from foretold.assemble import Assembled, assemble
 from foretold.config import load
 from foretold.datafolder import DataFolder
+from foretold.server.admin import Admin
 from foretold.server.serve import bind, server_for
 from foretold.serving import application
 
@@ -50,8 +51,9 @@ class Answered:
 
 
 class Client:
-    def __init__(self, url: str, assembled: Assembled):
+    def __init__(self, url: str, assembled: Assembled, admin: Admin):
         self.url = url
+        self.admin = admin
         self.assembled = assembled
         self.node = assembled.node
         self._session = aiohttp.ClientSession(auto_decompress=False)
@@ -106,7 +108,7 @@ async def running(settings: str, folder: Path) -> AsyncIterator[Client]:
     app = application(config, assembled, base_url=f"{url}/v1", is_ready=lambda: True)
     server = server_for(app, config.server)
     serving = asyncio.create_task(server.serve(sockets=[sock]))
-    client = Client(url, assembled)
+    client = Client(url, assembled, app.admin)
     try:
         yield client
     finally:

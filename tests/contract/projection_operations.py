@@ -23,7 +23,8 @@ def transcript_of(given: Given) -> list[Any]:
 
 
 def told(event: Event) -> Any:
-    assert event.data is not None and event.raw == f"data: {event.data}\n\n".encode()
+    assert event.data is not None
+    assert event.raw == f"data: {event.data}\n\n".encode()
     return DONE if event.data == DONE else json.loads(event.data)
 
 

@@ -126,7 +126,7 @@ class FakeUpstream:
             model = call.json.get("model", "")
         except (ValueError, AttributeError):
             model = ""
-        return self._replies.get(model, answer)
+        return self._replies.get(str(model), answer)
 
 
 async def answer(call: Call, writer: asyncio.StreamWriter, serial: int) -> None:

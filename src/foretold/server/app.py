@@ -36,7 +36,7 @@ class App:
         self._node = node
         self._guard = guard
         self._bodies = bodies
-        self._admin = admin
+        self.admin = admin
         self._models = models
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -62,7 +62,7 @@ class App:
                 await _send_whole(send, 204, _preflight(request), b"")
                 return None
             if request.path.startswith("/-/"):
-                status, headers, body = await self._admin.answer(request, receive)
+                status, headers, body = await self.admin.answer(request, receive)
                 await _send_whole(send, status, headers, body)
                 return None
             if request.method == "GET" and (listed := self._models.answer(request)) is not None:

@@ -1,0 +1,144 @@
+"""A purge takes effect with the very next request, and touches nothing else (rule G1)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from tests.fakes.upstream import chat, text_for, whole
+from tests.integration.test_tenants import KEYS, bearer
+from tests.running import in_front_of, running
+from tests.waiting import until
+
+
+def key_of(answer) -> str:
+    return answer.cache_status.partition('key="')[2].partition('"')[0]
+
+
+async def test_one_record_is_purged_by_its_key(upstream, tmp_path):
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        first = await node.chat("one")
+        await node.chat("two")
+        await node.node.keeping.flush()
+        purged = await node.purge(key=key_of(first))
+        one, two = await node.chat("one"), await node.chat("two")
+
+    assert purged.json == {"purged": "key", "tag": None}
+    assert not one.is_hit
+    assert two.is_hit
+
+
+async def test_a_model_is_purged_and_no_other(upstream, tmp_path):
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        await node.chat("hello", model="a")
+        await node.chat("hello", model="b")
+        await node.purge(model="a")
+        a, b = await node.chat("hello", model="a"), await node.chat("hello", model="b")
+
+    assert not a.is_hit
+    assert b.is_hit
+
+
+async def test_a_tag_is_purged_in_its_tenants_namespace_alone(upstream, tmp_path):
+    async with running(in_front_of(upstream.url, KEYS), tmp_path) as node:
+        for key in ("key-of-web", "key-of-mobile"):
+            await node.chat("tagged", {**bearer(key), "foretold-tags": "news, sport"})
+            await node.chat("plain", bearer(key))
+        purged = await node.purge(tag="news", of_tenant="tenant:web")
+        hits = {
+            (key, text): (await node.chat(text, bearer(key))).is_hit
+            for key in ("key-of-web", "key-of-mobile")
+            for text in ("tagged", "plain")
+        }
+
+    assert purged.status == 200
+    assert hits == {
+        ("key-of-web", "tagged"): False,
+        ("key-of-web", "plain"): True,
+        ("key-of-mobile", "tagged"): True,
+        ("key-of-mobile", "plain"): True,
+    }
+
+
+async def test_a_tenant_is_purged_with_all_that_is_below_it(upstream, tmp_path):
+    async with running(in_front_of(upstream.url, KEYS), tmp_path) as node:
+        for headers in ({}, {"foretold-namespace": "x"}):
+            await node.chat("hello", {**bearer("key-of-web"), **headers})
+        await node.chat("hello", bearer("key-of-mobile"))
+        await node.purge(tenant="tenant:web")
+        wide = await node.chat("hello", bearer("key-of-web"))
+        narrow = await node.chat("hello", {**bearer("key-of-web"), "foretold-namespace": "x"})
+        other = await node.chat("hello", bearer("key-of-mobile"))
+
+    assert not wide.is_hit
+    assert not narrow.is_hit
+    assert other.is_hit
+
+
+async def test_everything_is_purged_and_stays_so_after_a_restart(upstream, tmp_path):
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        await node.chat("hello")
+        await node.purge(everything=True)
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        after = await node.chat("hello")
+
+    assert not after.is_hit
+
+
+async def test_an_answer_whose_flight_began_before_the_purge_is_given_and_never_hit(upstream, tmp_path):
+    gate = asyncio.Event()
+
+    async def slow(call, writer, serial):
+        await gate.wait()
+        await whole(writer, json.dumps(chat(call.json, text_for(call.json, serial))).encode())
+
+    upstream.on("m", slow)
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        asking = asyncio.create_task(node.chat("hello"))
+        await upstream.called(1)
+        await node.purge(model="m")
+        gate.set()
+        first = await asking
+        after = await node.chat("hello")
+
+    assert first.status == 200
+    assert not after.is_hit
+
+
+async def test_a_key_purged_in_mid_flight_is_not_kept(upstream, tmp_path):
+    gate = asyncio.Event()
+
+    async def slow(call, writer, serial):
+        await gate.wait()
+        await whole(writer, json.dumps(chat(call.json, text_for(call.json, serial))).encode())
+
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        key = key_of(await node.chat("hello"))
+        upstream.on("m", slow)
+        asking = asyncio.create_task(node.chat("hello", {"cache-control": "no-cache"}))
+        await upstream.called(2)
+        await node.purge(key=key)
+        gate.set()
+        await asking
+        await until(lambda: len(node.node.flights) == 0)
+        after = await node.chat("hello")
+
+    assert not after.is_hit
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{}, {"model": "a", "tag": "b"}, {"colour": "red"}, {"key": "short"}, {"tag": "Not A Tag"}, {"model": 7}, {"model": ""}],
+    ids=str,
+)
+async def test_a_purge_that_names_nothing_clearly_is_refused(upstream, tmp_path, asked):
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        await node.chat("hello")
+        refused = await node.purge(**asked)
+        after = await node.chat("hello")
+
+    assert refused.status == 400
+    assert refused.json["code"] == "bad_purge"
+    assert after.is_hit
