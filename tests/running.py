@@ -20,6 +20,7 @@ from foretold.datafolder import DataFolder
 from foretold.server.admin import Admin
 from foretold.server.serve import bind, server_for
 from foretold.serving import application
+from tests.asking import chat_body
 
 
 @dataclass
@@ -85,10 +86,6 @@ class Client:
 
     async def close(self) -> None:
         await self._session.close()
-
-
-def chat_body(text: str, **members: Any) -> dict[str, Any]:
-    return {"model": "m", "messages": [{"role": "user", "content": text}], **members}
 
 
 def in_front_of(url: str, more: str = "") -> str:

@@ -34,6 +34,16 @@ _FOLDED = [
         whole({"content": "Lo"}, "length"),
     ),
     _folds(
+        "a role other than assistant is kept",
+        _sse(chunk({"role": "narrator"}), chunk({"role": "assistant"}), chunk({}, "stop")),
+        whole({"role": "narrator"}),
+    ),
+    _folds(
+        "an answer that tells no role is the assistant's",
+        _sse(chunk({"content": "x"}), chunk({"role": ""}, "stop")),
+        whole({"content": "x"}),
+    ),
+    _folds(
         "an answer that speaks no content has null", _sse(chunk({"role": "assistant"}), chunk({}, "stop")), whole({})
     ),
     _folds(

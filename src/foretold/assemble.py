@@ -151,9 +151,7 @@ def _route(
     upstreams = {u.name: u for u in config.upstreams}
     names = (settings.upstream or settings.model, *settings.fallback)
     speaks_json = settings.upstream != "" and upstreams[settings.upstream].speaks == "json"
-    chained = [
-        origins[name] if speaks_json and name in upstreams else TextPredictions(origins[name]) for name in names
-    ]
+    chained = [origins[name] if speaks_json and name in upstreams else TextPredictions(origins[name]) for name in names]
     manifest = manifests.get(settings.model)
     cache = config.cache
     return Route(

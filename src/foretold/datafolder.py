@@ -22,7 +22,9 @@ class DataFolder:
         try:
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as e:
-            raise ConfigError(f"the data folder {path} can't be made: {e.strerror}; set `data` or FORETOLD_HOME") from None
+            raise ConfigError(
+                f"the data folder {path} can't be made: {e.strerror}; set `data` or FORETOLD_HOME"
+            ) from None
         if not os.access(path, os.W_OK | os.X_OK):
             raise ConfigError(f"the data folder {path} can't be written: set `data` or FORETOLD_HOME to one that can")
 

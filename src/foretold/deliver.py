@@ -105,7 +105,11 @@ async def passed(incoming: Incoming, asked: Asked, outcome: Outcome, *, status: 
 
 def error_event(error: OriginError) -> bytes:
     """What ends a stream that broke off, so that no client takes it for whole."""
-    told = {"message": f"The answer broke off, what came is not all of it: {error}", "type": "upstream_error", "code": error.code}
+    told = {
+        "message": f"The answer broke off, what came is not all of it: {error}",
+        "type": "upstream_error",
+        "code": error.code,
+    }
     return b"data: " + orjson.dumps({"error": told}) + b"\n\n"
 
 
@@ -160,7 +164,9 @@ def _projected(body: bytes, operation: str, came: str, wanted: str, *, usage: bo
             return shapes.whole(operation, body, shape=came)
         return shapes.events(operation, body, shape=came, usage=usage)
     except (ValueError, KeyError, TypeError):
-        raise OriginError("the origin's answer is not one of its dialect: it can't be given in the shape asked for") from None
+        raise OriginError(
+            "the origin's answer is not one of its dialect: it can't be given in the shape asked for"
+        ) from None
 
 
 def _shape_that_came(incoming: Incoming) -> str:

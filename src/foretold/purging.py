@@ -50,10 +50,12 @@ class Purging:
                 return f"namespace:{tenant_namespace(self._secret, value)}"
             case "tag" if is_caller_tag(value):
                 return caller_tag(tenant_namespace(self._secret, tenant or "local:"), value)
-            case ("model" | "revision") if value:
+            case "model" | "revision" if value:
                 return f"{kind}:{value}"
         if kind not in KINDS:
-            raise Refused(f"nothing is purged by {kind[:40]!r}: known are {', '.join(KINDS)}", param=kind, code="bad_purge")
+            raise Refused(
+                f"nothing is purged by {kind[:40]!r}: known are {', '.join(KINDS)}", param=kind, code="bad_purge"
+            )
         raise Refused(f"{value[:80]!r} is no {kind}", param=kind, code="bad_purge")
 
 

@@ -57,7 +57,9 @@ async def run(config: Config, *, as_json: bool) -> int:
         shutil.rmtree(run_folder, ignore_errors=True)
 
 
-async def _serve(config: Config, assembled: Assembled, sock: socket.socket, *, began_s: float, folder: DataFolder, as_json: bool) -> int:
+async def _serve(
+    config: Config, assembled: Assembled, sock: socket.socket, *, began_s: float, folder: DataFolder, as_json: bool
+) -> int:
     port = sock.getsockname()[1]
     host = config.server.host
     address = f"http://{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{port}"
@@ -100,13 +102,22 @@ def application(config: Config, assembled: Assembled, *, base_url: str, is_ready
 
 
 def _banner(config: Config, assembled: Assembled, address: str, folder: DataFolder, took_s: float) -> str:
-    where = str(config.file) if config.file is not None else "no settings file, defaults (`foretold config example` shows all)"
+    where = (
+        str(config.file)
+        if config.file is not None
+        else "no settings file, defaults (`foretold config example` shows all)"
+    )
     lines = [f"{bold('Foretold')} {__version__} · {where}", ""]
-    lines += [f"  model   {m.manifest.name}   {m.manifest.size_bytes / 1e6:.1f} MB, {m.manifest.licence}" for m in assembled.models]
+    lines += [
+        f"  model   {m.manifest.name}   {m.manifest.size_bytes / 1e6:.1f} MB, {m.manifest.licence}"
+        for m in assembled.models
+    ]
     lines += [f"  {'upstream':<7} {u.name}   {u.url}" for u in config.upstreams]
     lines.append(f"  answers kept in {folder.path}, good for {config.cache.fresh / 3600:g} h")
     if assembled.disk_set_aside is not None:
-        lines.append(f"  the kept answers were damaged and are set aside in {assembled.disk_set_aside}; a new store was begun")
+        lines.append(
+            f"  the kept answers were damaged and are set aside in {assembled.disk_set_aside}; a new store was begun"
+        )
     if config.api_keys:
         lines.append(f"  API keys of {len({k.tenant for k in config.api_keys})} tenants may ask")
     elif is_loopback(config.server.host):
@@ -121,7 +132,9 @@ def _banner(config: Config, assembled: Assembled, address: str, folder: DataFold
 
 
 def _first_question(model: str, address: str) -> list[str]:
-    body = json.dumps({"model": model, "messages": [{"role": "user", "content": "Why is the sky blue?"}], "max_tokens": 64})
+    body = json.dumps(
+        {"model": model, "messages": [{"role": "user", "content": "Why is the sky blue?"}], "max_tokens": 64}
+    )
     return [
         "Ask it something, twice:",
         "",

@@ -195,7 +195,8 @@ def chunks_of(told: dict[str, Any], *, usage: bool) -> list[bytes]:
             half = len(arguments) // 2
             deltas.append({"tool_calls": [{"index": i, **call, "function": {**call["function"], "arguments": ""}}]})
             deltas += [
-                {"tool_calls": [{"index": i, "function": {"arguments": part}}]} for part in (arguments[:half], arguments[half:])
+                {"tool_calls": [{"index": i, "function": {"arguments": part}}]}
+                for part in (arguments[:half], arguments[half:])
             ]
         parts = [{"delta": d, "logprobs": None, "finish_reason": None} for d in deltas]
         parts.append({"delta": {}, "logprobs": None, "finish_reason": told["choices"][0]["finish_reason"]})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.running import chat_body, in_front_of, running
+from tests.asking import chat_body
+from tests.running import in_front_of, running
 
 REFRESH = [
     {"cache-control": "no-cache"},

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from tests.running import chat_body, in_front_of, running
+from tests.asking import chat_body
+from tests.running import in_front_of, running
 
 OPEN = {"/-/health", "/-/ready"}
 
@@ -34,7 +35,9 @@ async def test_the_admin_token_is_in_a_file_of_this_user_alone(upstream, tmp_pat
     assert stats.headers["cache-control"] == "no-store"
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:3673", "[::2]", "evil:80"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:3673", "[::2]", "evil:80"]
+)
 async def test_a_foreign_host_is_refused_so_that_no_rebound_name_reaches_us(upstream, tmp_path, host):
     async with running(in_front_of(upstream.url), tmp_path) as node:
         refused = await node.chat("hello", {"host": host})
@@ -58,7 +61,9 @@ async def test_a_foreign_web_page_is_refused_and_gets_no_cors_header(upstream, t
     settings = in_front_of(upstream.url, '[server]\nallowed_origins = ["https://app.example"]\n')
     async with running(settings, tmp_path) as node:
         refused = await node.chat("hello", {"origin": origin})
-        preflight = await node.send("OPTIONS", "/v1/chat/completions", headers={"origin": origin, "access-control-request-method": "POST"})
+        preflight = await node.send(
+            "OPTIONS", "/v1/chat/completions", headers={"origin": origin, "access-control-request-method": "POST"}
+        )
 
     assert refused.status == preflight.status == 403
     assert "access-control-allow-origin" not in refused.headers
@@ -82,7 +87,13 @@ async def test_a_web_page_that_is_allowed_may_call_and_read_the_status(upstream,
 
 @pytest.mark.parametrize(
     "path",
-    ["/chat/completions", "/v1/chat/completions", "/v1/v1/chat/completions", "//v1//chat/completions/", "/v1/chat/completions/"],
+    [
+        "/chat/completions",
+        "/v1/chat/completions",
+        "/v1/v1/chat/completions",
+        "//v1//chat/completions/",
+        "/v1/chat/completions/",
+    ],
 )
 async def test_the_common_ways_to_get_the_base_url_wrong_all_work(upstream, tmp_path, path):
     async with running(in_front_of(upstream.url), tmp_path) as node:
@@ -94,7 +105,9 @@ async def test_the_common_ways_to_get_the_base_url_wrong_all_work(upstream, tmp_
     assert upstream.calls[0].target == "/v1/chat/completions"
 
 
-@pytest.mark.parametrize("path", ["/v1/chat/%2e%2e/x", "/v1/x/..;/y", "/v1/a%2fb", "/v1/%00", "/v1/%5c", "/v1/%ff", "/%2E/x"])
+@pytest.mark.parametrize(
+    "path", ["/v1/chat/%2e%2e/x", "/v1/x/..;/y", "/v1/a%2fb", "/v1/%00", "/v1/%5c", "/v1/%ff", "/%2E/x"]
+)
 async def test_a_path_that_two_parsers_could_read_in_two_ways_is_refused(upstream, tmp_path, path):
     async with running(in_front_of(upstream.url), tmp_path) as node:
         status = await _status_of(node, path)
@@ -106,7 +119,9 @@ async def test_a_path_that_two_parsers_could_read_in_two_ways_is_refused(upstrea
 async def _status_of(node, path: str) -> int:
     """The status of a path sent as it is: client libraries mend odd ones."""
     reader, writer = await asyncio.open_connection("127.0.0.1", int(node.url.rpartition(":")[2]))
-    writer.write(f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{{}}".encode())
+    writer.write(
+        f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{{}}".encode()
+    )
     answer = await asyncio.wait_for(reader.read(), 10)
     writer.close()
     return int(answer.split(b" ")[1])

@@ -9,7 +9,8 @@ import resource
 
 import pytest
 
-from tests.running import chat_body, in_front_of, running
+from tests.asking import chat_body
+from tests.running import in_front_of, running
 
 CHAT = "/v1/chat/completions"
 

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-
-
-
 from tests.running import in_front_of, running
-
-
 
 
 async def test_the_second_answer_is_the_first_ones_bytes_from_the_cache(upstream, tmp_path):

@@ -3,46 +3,14 @@
 from __future__ import annotations
 
 import json
-import secrets
 from typing import Any
 
 import openai
 import pytest
 
-from tests.fakes.upstream import chat, chunks_of, stream, whole
+from tests.fakes.agent import TOOLS, agent, without_ids
+from tests.fakes.upstream import chat, chunks_of, whole
 from tests.running import in_front_of, running
-
-TOOLS: Any = [
-    {
-        "type": "function",
-        "function": {
-            "name": "weather",
-            "description": "The weather of a city",
-            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
-        },
-    }
-]
-
-
-async def agent(call, writer, serial):
-    """Calls two tools at a time until three turns of results are there, with new ids each time as providers do."""
-    turns = sum(1 for m in call.json["messages"] if m["role"] == "assistant")
-    if turns < 3:
-        calls = [
-            {
-                "id": f"call_{secrets.token_hex(12)}",
-                "type": "function",
-                "function": {"name": "weather", "arguments": json.dumps({"city": f"{city} {turns}"})},
-            }
-            for city in ("Hà Nội", "Đà Nẵng")
-        ]
-        told = chat(call.json, None, finish="tool_calls", calls=calls)
-    else:
-        told = chat(call.json, "It rains in both, as it did before.")
-    if call.json.get("stream"):
-        await stream(writer, chunks_of(told, usage=(call.json.get("stream_options") or {}).get("include_usage", False)))
-    else:
-        await whole(writer, json.dumps(told).encode())
 
 
 def client_of(node) -> openai.AsyncOpenAI:
@@ -64,21 +32,6 @@ async def ask(client: openai.AsyncOpenAI, messages: Any, *, streamed: bool) -> d
             tool_call.pop("index", None)
             tool_call["function"].pop("parsed_arguments", None)
     return told
-
-
-def without_ids(told: dict[str, Any]) -> Any:
-    """An answer with its tool-call ids numbered, and what a client adds or leaves out by itself dropped."""
-    numbers: dict[str, str] = {}
-    for choice in told["choices"]:
-        for tool_call in choice["message"].get("tool_calls") or ():
-            tool_call["id"] = numbers.setdefault(tool_call["id"], f"#{len(numbers)}")
-
-    def bare(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {k: bare(v) for k, v in value.items() if v not in (None, [])}
-        return [bare(v) for v in value] if isinstance(value, list) else value
-
-    return bare(told)
 
 
 @pytest.mark.parametrize("order", [(False, True), (True, False), (False, False), (True, True)], ids=str)
@@ -134,7 +87,10 @@ async def test_an_agent_loop_asked_twice_hits_every_time_the_second_time(upstrea
 
 async def test_results_given_to_the_wrong_calls_are_another_question(upstream, tmp_path):
     def messages(one: str, other: str) -> Any:
-        calls = [{"id": i, "type": "function", "function": {"name": n, "arguments": "{}"}} for i, n in (("a", "x"), ("b", "y"))]
+        calls = [
+            {"id": i, "type": "function", "function": {"name": n, "arguments": "{}"}}
+            for i, n in (("a", "x"), ("b", "y"))
+        ]
         results = [{"role": "tool", "tool_call_id": i, "content": t} for i, t in ((one, "1"), (other, "2"))]
         return [{"role": "user", "content": "?"}, {"role": "assistant", "content": None, "tool_calls": calls}, *results]
 
@@ -147,7 +103,12 @@ async def test_results_given_to_the_wrong_calls_are_another_question(upstream, t
 
 @pytest.mark.parametrize(
     ("status", "kind"),
-    [(400, openai.BadRequestError), (401, openai.AuthenticationError), (404, openai.NotFoundError), (429, openai.RateLimitError)],
+    [
+        (400, openai.BadRequestError),
+        (401, openai.AuthenticationError),
+        (404, openai.NotFoundError),
+        (429, openai.RateLimitError),
+    ],
 )
 async def test_an_error_raises_the_clients_own_exception(upstream, tmp_path, status, kind):
     async def reply(call, writer, serial):

@@ -151,7 +151,9 @@ async def test_a_model_route_ignores_what_its_upstream_says_about_caching(upstre
     assert again.is_hit
 
 
-@pytest.mark.parametrize(("header", "counts"), [("accept-language", True), ("openai-beta", True), ("user-agent", False)])
+@pytest.mark.parametrize(
+    ("header", "counts"), [("accept-language", True), ("openai-beta", True), ("user-agent", False)]
+)
 async def test_a_header_that_goes_upstream_is_in_the_key_or_known_to_change_nothing(upstream, tmp_path, header, counts):
     async with running(in_front_of(base(upstream.url), ROUTES), tmp_path) as node:
         await node.post("/classify", {"x": 1}, {header: "one"})
@@ -184,7 +186,11 @@ async def test_a_text_completion_is_one_record_whole_and_streamed(upstream, tmp_
         streamed_miss = await node.post("/completions", {**asked, "stream": True})
         whole_hit = await node.post("/v1/completions", asked)
 
-    texts = [json.loads(line[6:])["choices"][0]["text"] for line in streamed.body.decode().split("\n") if line.startswith("data: {")]
+    texts = [
+        json.loads(line[6:])["choices"][0]["text"]
+        for line in streamed.body.decode().split("\n")
+        if line.startswith("data: {")
+    ]
     assert streamed.is_hit
     assert whole_hit.is_hit
     assert "".join(texts) == whole_miss.json["choices"][0]["text"]

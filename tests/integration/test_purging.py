@@ -130,7 +130,15 @@ async def test_a_key_purged_in_mid_flight_is_not_kept(upstream, tmp_path):
 
 @pytest.mark.parametrize(
     "asked",
-    [{}, {"model": "a", "tag": "b"}, {"colour": "red"}, {"key": "short"}, {"tag": "Not A Tag"}, {"model": 7}, {"model": ""}],
+    [
+        {},
+        {"model": "a", "tag": "b"},
+        {"colour": "red"},
+        {"key": "short"},
+        {"tag": "Not A Tag"},
+        {"model": 7},
+        {"model": ""},
+    ],
     ids=str,
 )
 async def test_a_purge_that_names_nothing_clearly_is_refused(upstream, tmp_path, asked):

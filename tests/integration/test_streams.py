@@ -7,8 +7,9 @@ import json
 
 import aiohttp
 
+from tests.asking import chat_body
 from tests.fakes.upstream import begin_stream, chat, chunks_of, send_chunk, stream, text_for, whole
-from tests.running import chat_body, in_front_of, running
+from tests.running import in_front_of, running
 from tests.waiting import until
 
 USAGE = {"include_usage": True}
@@ -166,7 +167,9 @@ async def test_usage_reaches_those_who_asked_and_nobody_else(upstream, tmp_path)
 
 
 async def test_a_streamed_miss_asks_for_usage_and_changes_no_other_byte(upstream, tmp_path):
-    sent = b'{"model": "m",  "stream":true, "temperature":1.0, "messages":[{"role":"user","content":"\\u00e9 \xc3\xa9"}]}'
+    sent = (
+        b'{"model": "m",  "stream":true, "temperature":1.0, "messages":[{"role":"user","content":"\\u00e9 \xc3\xa9"}]}'
+    )
     async with running(in_front_of(upstream.url), tmp_path) as node:
         await node.send("POST", "/v1/chat/completions", sent)
 
@@ -243,7 +246,10 @@ async def test_an_upstream_that_answers_whole_though_asked_to_stream_is_given_as
 
 
 async def test_a_replayed_transcript_is_the_recorded_one_byte_for_byte(upstream, tmp_path):
-    odd = [b'data:{"id":"x","choices":[{"index":0,"delta":{"role":"assistant","content":"a"}}]}\r\n\r\n', b": comment\n\n"]
+    odd = [
+        b'data:{"id":"x","choices":[{"index":0,"delta":{"role":"assistant","content":"a"}}]}\r\n\r\n',
+        b": comment\n\n",
+    ]
     odd += [b'event: x\ndata: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n', b"data: [DONE]\n\n"]
 
     async def reply(call, writer, serial):

@@ -31,7 +31,14 @@ async def test_two_credentials_never_share(upstream, tmp_path):
     async with running(in_front_of(upstream.url), tmp_path) as node:
         answers = [
             await node.chat("hello", headers)
-            for headers in ({}, bearer("a"), bearer("b"), {"x-api-key": "c"}, {"api-key": "d"}, {"authorization": "Basic e"})
+            for headers in (
+                {},
+                bearer("a"),
+                bearer("b"),
+                {"x-api-key": "c"},
+                {"api-key": "d"},
+                {"authorization": "Basic e"},
+            )
         ]
 
     assert not any(a.is_hit for a in answers)

@@ -50,7 +50,8 @@ NOT_KEPT = {
     "an empty body": raw("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 0\r\n\r\n", b""),
     "204": raw("HTTP/1.1 204 No Content\r\n\r\n", b""),
     "half a JSON with the right length": raw(
-        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 20\r\n\r\n", json.dumps(GOOD).encode()[:20]
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 20\r\n\r\n",
+        json.dumps(GOOD).encode()[:20],
     ),
     "an end told only by the connection": raw(
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n", json.dumps(GOOD).encode()

@@ -38,7 +38,9 @@ class Commands(click.Group):
         command: click.Command = importlib.import_module(_COMMANDS[cmd_name][0]).command
         return command
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in _COMMANDS and not name.startswith("-"):
             import difflib

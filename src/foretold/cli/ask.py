@@ -24,7 +24,13 @@ from foretold.errors import NodeError, NotFound
 @click.option("--no-cache", is_flag=True, help="Ask the model again and keep its new answer.")
 @json_option
 def command(
-    model: str, prompt: str | None, url: str | None, max_tokens: int | None, temperature: float | None, no_cache: bool, as_json: bool
+    model: str,
+    prompt: str | None,
+    url: str | None,
+    max_tokens: int | None,
+    temperature: float | None,
+    no_cache: bool,
+    as_json: bool,
 ) -> None:
     """Asks MODEL once and streams the answer; PROMPT from stdin where it isn't given.
 
@@ -40,7 +46,11 @@ def command(
         if sys.stdin.isatty():
             raise click.UsageError("give a PROMPT, or send one on stdin")
         prompt = sys.stdin.read()
-    asked: dict[str, object] = {"model": model, "messages": [{"role": "user", "content": prompt}], "stream": not as_json}
+    asked: dict[str, object] = {
+        "model": model,
+        "messages": [{"role": "user", "content": prompt}],
+        "stream": not as_json,
+    }
     if max_tokens is not None:
         asked["max_tokens"] = max_tokens
     if temperature is not None:

@@ -82,7 +82,9 @@ def get(key: str, url: str | None, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Don't ask back.")
 @url_option
 @json_option
-def purge(url: str | None, as_json: bool, yes: bool, everything: bool, of_tenant: str | None, **kinds: str | None) -> None:
+def purge(
+    url: str | None, as_json: bool, yes: bool, everything: bool, of_tenant: str | None, **kinds: str | None
+) -> None:
     """Purges answers; it takes effect with the next query.
 
     \b
@@ -95,7 +97,9 @@ def purge(url: str | None, as_json: bool, yes: bool, everything: bool, of_tenant
     if everything:
         asked["everything"] = True
     if len(asked) != 1:
-        raise click.UsageError("name one thing to purge: --key, --model, --revision, --tag, --tenant, --namespace or --everything")
+        raise click.UsageError(
+            "name one thing to purge: --key, --model, --revision, --tag, --tenant, --namespace or --everything"
+        )
     kind = next(iter(asked))
     if not yes and kind != "key":
         if not sys.stdin.isatty():

@@ -50,7 +50,9 @@ def request(
         return connection.getresponse()
     except (OSError, http.client.HTTPException) as e:
         reason = getattr(e, "strerror", None) or type(e).__name__
-        raise NodeError(f"no node answers at {url} ({reason}): start one with `foretold serve`, or name it with --url") from None
+        raise NodeError(
+            f"no node answers at {url} ({reason}): start one with `foretold serve`, or name it with --url"
+        ) from None
 
 
 def admin(url: str, method: str, path: str, body: object = None) -> Any:
@@ -60,7 +62,9 @@ def admin(url: str, method: str, path: str, body: object = None) -> Any:
     response = request(url, method, path, headers=headers, body=sent, timeout_s=30)
     told = json.loads(response.read())
     if response.status == BadCredential.status:
-        raise Credential(f"the node at {url} does not take this admin token: is FORETOLD_HOME the node's own data folder?")
+        raise Credential(
+            f"the node at {url} does not take this admin token: is FORETOLD_HOME the node's own data folder?"
+        )
     if response.status == NotFound.status:
         raise NotFound(told["detail"])
     if response.status >= 400:

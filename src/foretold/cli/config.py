@@ -95,7 +95,7 @@ def api_key(tenant: str, as_json: bool) -> None:
         click.echo(json.dumps({"api_key": key, "tenant": tenant, "sha256": api_key_hash(key)}))
         return
     click.echo(f"# The key, shown this once:  {key}\n")
-    click.echo(f"[[api_keys]]\ntenant = {json.dumps(tenant, ensure_ascii=False)}\nsha256 = \"{api_key_hash(key)}\"")
+    click.echo(f'[[api_keys]]\ntenant = {json.dumps(tenant, ensure_ascii=False)}\nsha256 = "{api_key_hash(key)}"')
 
 
 def _flat(value: object, name: str) -> list[str]:

@@ -11,7 +11,10 @@ import click
 from foretold.config import Config, load, load_file
 
 config_option = click.option(
-    "--config", "config_file", type=click.Path(path_type=Path), help="The settings file; else FORETOLD_CONFIG, else ./foretold.toml."
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path),
+    help="The settings file; else FORETOLD_CONFIG, else ./foretold.toml.",
 )
 
 

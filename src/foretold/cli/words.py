@@ -67,7 +67,12 @@ class Progress:
         line = f"{self._share:4.0%}  {done_bytes / 1e6:.1f} of {total_bytes / 1e6:.1f} MB  {rate / 1e6:.1f} MB/s"
         if self._live:
             full = round(self._share * _BAR)
-            print(f"\r    {'━' * full}{' ' * (_BAR - full)} {line}  ", end="\n" if is_last else "", file=self._out, flush=True)
+            print(
+                f"\r    {'━' * full}{' ' * (_BAR - full)} {line}  ",
+                end="\n" if is_last else "",
+                file=self._out,
+                flush=True,
+            )
         else:
             print(f"    {line}", file=self._out, flush=True)
 

@@ -89,5 +89,9 @@ def _check_name(name: str, known: Iterable[str], place: tuple[str | int, ...], w
     if name in known:
         return
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]!r}?" if near else f"there {'is' if len(known) == 1 else 'are'} {', '.join(known) or 'none'}"
+    hint = (
+        f"did you mean {near[0]!r}?"
+        if near
+        else f"there {'is' if len(known) == 1 else 'are'} {', '.join(known) or 'none'}"
+    )
     raise fail(place, f"there is no {what} {name!r}; {hint}")

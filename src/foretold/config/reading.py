@@ -60,7 +60,11 @@ class _Reader:
             if name not in known:
                 raise self.error((*place, name), _unknown(name, known))
         read = {name: self._member(known[name], value, (*place, name)) for name, value in given.items()}
-        missing = [f.name for f in known.values() if f.default is f.default_factory is dataclasses.MISSING and f.name not in read]
+        missing = [
+            f.name
+            for f in known.values()
+            if f.default is f.default_factory is dataclasses.MISSING and f.name not in read
+        ]
         if missing:
             raise self.error(place, f"`{missing[0]}` is missing: {known[missing[0]].metadata['says']}")
         return kind(**read, **fixed)

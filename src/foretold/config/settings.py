@@ -31,45 +31,90 @@ def tables(kind: type, says: str, *, named: bool) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    host: str = setting(v.text, "127.0.0.1", "the address to listen on; beyond loopback only with API keys, or open", shown='"127.0.0.1"')
+    host: str = setting(
+        v.text,
+        "127.0.0.1",
+        "the address to listen on; beyond loopback only with API keys, or open",
+        shown='"127.0.0.1"',
+    )
     port: int = setting(v.number(0, 65535), 3673, "the port; 0 takes any free one", shown="3673")
     open: bool = setting(v.flag, False, "lets everybody on the network ask without an API key", shown="false")
-    hosts: tuple[str, ...] = setting(v.texts, (), "names by which clients may call this node, beside loopback's", shown='["node.example"]')
+    hosts: tuple[str, ...] = setting(
+        v.texts, (), "names by which clients may call this node, beside loopback's", shown='["node.example"]'
+    )
     allowed_origins: tuple[str, ...] = setting(v.texts, (), "web pages that may call", shown='["https://app.example"]')
     body_limit: int = setting(v.size(least_bytes=1024), 20 * 2**20, "the longest request body taken", shown='"20 MiB"')
-    bodies_together: int = setting(v.size(least_bytes=1024), 256 * 2**20, "all request bodies in memory at once", shown='"256 MiB"')
-    body_timeout: float = setting(v.duration(least_s=0.1, most_s=3600), 60.0, "how long a request body may take to come", shown='"60s"')
-    head_timeout: float = setting(v.duration(least_s=0.1, most_s=600), 10.0, "how long a request head may take to come", shown='"10s"')
-    keep_alive: float = setting(v.duration(least_s=0, most_s=600), 5.0, "how long an idle connection is kept", shown='"5s"')
-    connections: int = setting(v.number(1, 100_000), 4096, "connections at once; more are told to come later", shown="4096")
-    drain: float = setting(v.duration(most_s=3600), 10.0, "how long running answers may take to end when the node stops", shown='"10s"')
+    bodies_together: int = setting(
+        v.size(least_bytes=1024), 256 * 2**20, "all request bodies in memory at once", shown='"256 MiB"'
+    )
+    body_timeout: float = setting(
+        v.duration(least_s=0.1, most_s=3600), 60.0, "how long a request body may take to come", shown='"60s"'
+    )
+    head_timeout: float = setting(
+        v.duration(least_s=0.1, most_s=600), 10.0, "how long a request head may take to come", shown='"10s"'
+    )
+    keep_alive: float = setting(
+        v.duration(least_s=0, most_s=600), 5.0, "how long an idle connection is kept", shown='"5s"'
+    )
+    connections: int = setting(
+        v.number(1, 100_000), 4096, "connections at once; more are told to come later", shown="4096"
+    )
+    drain: float = setting(
+        v.duration(most_s=3600), 10.0, "how long running answers may take to end when the node stops", shown='"10s"'
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cache:
     fresh: int = setting(v.lifetime, 86_400, "how long an answer is given without asking again", shown='"24h"')
-    stale_while_revalidate: int = setting(v.lifetime, 86_400, "then, how long it may be given while a new one is fetched", shown='"24h"')
+    stale_while_revalidate: int = setting(
+        v.lifetime, 86_400, "then, how long it may be given while a new one is fetched", shown='"24h"'
+    )
     stale_if_error: int = setting(v.lifetime, 604_800, "how long it may be given when its origin fails", shown='"7d"')
     record_limit: int = setting(v.size(least_bytes=1024), 8 * 2**20, "the longest record kept", shown='"8 MiB"')
 
 
 @dataclass(frozen=True, kw_only=True)
 class TierSettings:
-    store: str = setting(v.choice("memory", "disk"), NO_DEFAULT, "where: memory comes first, then disk", shown='"memory"')
-    limit: int = setting(v.size(least_bytes=2**20), NO_DEFAULT, "how many bytes it may hold, its own overhead counted", shown='"256 MiB"')
+    store: str = setting(
+        v.choice("memory", "disk"), NO_DEFAULT, "where: memory comes first, then disk", shown='"memory"'
+    )
+    limit: int = setting(
+        v.size(least_bytes=2**20), NO_DEFAULT, "how many bytes it may hold, its own overhead counted", shown='"256 MiB"'
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class UpstreamSettings:
     name: str
-    url: str = setting(v.address, NO_DEFAULT, "its base address, for OpenAI-compatible services up to /v1", shown='"https://api.openai.com/v1"')
+    url: str = setting(
+        v.address,
+        NO_DEFAULT,
+        "its base address, for OpenAI-compatible services up to /v1",
+        shown='"https://api.openai.com/v1"',
+    )
     speaks: str = setting(v.choice("openai", "json"), "openai", "its protocol", shown='"openai"')
-    key: v.Secret | None = setting(v.secret, None, "the credential it gets where a route doesn't pass the caller's", shown='{ env = "OPENAI_API_KEY" }')
-    headers: tuple[tuple[str, str | v.Secret], ...] = setting(v.headers, (), "headers sent with every request to it", shown='{ x-team = "web" }')
-    connect_timeout: float = setting(v.duration(least_s=0.01, most_s=300), 3.0, "how long connecting may take", shown='"3s"')
-    first_byte_timeout: float = setting(v.duration(least_s=0.01, most_s=3600), 120.0, "how long the head of an answer may take", shown='"120s"')
-    idle_timeout: float = setting(v.duration(least_s=0.01, most_s=3600), 60.0, "the longest pause within an answer", shown='"60s"')
-    total_timeout: float = setting(v.duration(least_s=0.01, most_s=86_400), 600.0, "how long a whole answer may take", shown='"600s"')
+    key: v.Secret | None = setting(
+        v.secret,
+        None,
+        "the credential it gets where a route doesn't pass the caller's",
+        shown='{ env = "OPENAI_API_KEY" }',
+    )
+    headers: tuple[tuple[str, str | v.Secret], ...] = setting(
+        v.headers, (), "headers sent with every request to it", shown='{ x-team = "web" }'
+    )
+    connect_timeout: float = setting(
+        v.duration(least_s=0.01, most_s=300), 3.0, "how long connecting may take", shown='"3s"'
+    )
+    first_byte_timeout: float = setting(
+        v.duration(least_s=0.01, most_s=3600), 120.0, "how long the head of an answer may take", shown='"120s"'
+    )
+    idle_timeout: float = setting(
+        v.duration(least_s=0.01, most_s=3600), 60.0, "the longest pause within an answer", shown='"60s"'
+    )
+    total_timeout: float = setting(
+        v.duration(least_s=0.01, most_s=86_400), 600.0, "how long a whole answer may take", shown='"600s"'
+    )
     retries: int = setting(v.number(0, 2), 2, "how often a failed request is tried again", shown="2")
     connections: int = setting(v.number(1, 10_000), 256, "connections to it at once", shown="256")
 
@@ -79,7 +124,9 @@ class ModelSettings:
     name: str
     source: str = setting(v.choice("bundled"), "bundled", "where its weights come from", shown='"bundled"')
     context: int = setting(v.number(256, 1_000_000), 2048, "tokens of prompt and answer together", shown="2048")
-    max_tokens: int = setting(v.number(1, 1_000_000), 512, "the longest answer, where the request sets no limit", shown="512")
+    max_tokens: int = setting(
+        v.number(1, 1_000_000), 512, "the longest answer, where the request sets no limit", shown="512"
+    )
     parallel: int = setting(v.number(1, 64), 2, "answers made at once", shown="2")
     threads: int = setting(v.number(0, 1024), 0, "threads it computes with; 0 is one less than the cores", shown="0")
 
@@ -87,47 +134,94 @@ class ModelSettings:
 @dataclass(frozen=True, kw_only=True)
 class RouteSettings:
     name: str = setting(v.text, NO_DEFAULT, "what it is called in counts and records", shown='"chat"')
-    kind: str = setting(v.choice("model", "json", "get"), "model", "what it takes: queries by model name, or one path of JSON or GET requests", shown='"model"')
+    kind: str = setting(
+        v.choice("model", "json", "get"),
+        "model",
+        "what it takes: queries by model name, or one path of JSON or GET requests",
+        shown='"model"',
+    )
     models: tuple[str, ...] = setting(v.texts, (), "names of models it takes, * stands for anything", shown='["gpt-*"]')
-    path: str = setting(v.route_path, "", "for json and get: the path it takes, * stands for anything", shown='"/classify"')
+    path: str = setting(
+        v.route_path, "", "for json and get: the path it takes, * stands for anything", shown='"/classify"'
+    )
     upstream: str = setting(v.text, "", "the upstream that answers", shown='"openai"')
     model: str = setting(v.text, "", "or the model of this node that answers", shown='"smollm2-135m"')
-    fallback: tuple[str, ...] = setting(v.texts, (), "upstreams or models that answer, labelled, if it fails", shown='["smollm2-135m"]')
-    scope: str = setting(v.choice("credential", "shared"), "credential", "whose answers these are: each caller's own, or everybody's", shown='"credential"')
+    fallback: tuple[str, ...] = setting(
+        v.texts, (), "upstreams or models that answer, labelled, if it fails", shown='["smollm2-135m"]'
+    )
+    scope: str = setting(
+        v.choice("credential", "shared"),
+        "credential",
+        "whose answers these are: each caller's own, or everybody's",
+        shown='"credential"',
+    )
     pass_credential: bool = setting(v.flag, False, "sends the caller's own credential to the upstream", shown="false")
     store: bool = setting(v.flag, True, "whether answers are kept at all", shown="true")
     fresh: int | None = setting(v.lifetime, None, "as in [cache]", shown='"1h"')
     stale_while_revalidate: int | None = setting(v.lifetime, None, "as in [cache]", shown='"1h"')
     stale_if_error: int | None = setting(v.lifetime, None, "as in [cache]", shown='"1d"')
-    respect_upstream: bool | None = setting(v.flag, None, "obeys the upstream's Cache-Control; by default for json and get", shown="true")
-    revision: str = setting(v.text, "", "part of every key: change it when the model behind a name changes", shown='"2026-11"')
-    ask_usage: bool = setting(v.flag, True, "asks streamed answers for token counts, and withholds them from who didn't ask", shown="true")
-    finish_and_store: bool = setting(v.flag, False, "fetches an answer to its end though its callers have left", shown="false")
-    keyed_headers: tuple[str, ...] = setting(v.header_names, (), "further request headers that change the answer", shown='["x-tone"]')
-    inert_headers: tuple[str, ...] = setting(v.header_names, (), "further request headers that go along and change nothing", shown='["x-trace"]')
+    respect_upstream: bool | None = setting(
+        v.flag, None, "obeys the upstream's Cache-Control; by default for json and get", shown="true"
+    )
+    revision: str = setting(
+        v.text, "", "part of every key: change it when the model behind a name changes", shown='"2026-11"'
+    )
+    ask_usage: bool = setting(
+        v.flag, True, "asks streamed answers for token counts, and withholds them from who didn't ask", shown="true"
+    )
+    finish_and_store: bool = setting(
+        v.flag, False, "fetches an answer to its end though its callers have left", shown="false"
+    )
+    keyed_headers: tuple[str, ...] = setting(
+        v.header_names, (), "further request headers that change the answer", shown='["x-tone"]'
+    )
+    inert_headers: tuple[str, ...] = setting(
+        v.header_names, (), "further request headers that go along and change nothing", shown='["x-trace"]'
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApiKey:
     tenant: str = setting(v.text, NO_DEFAULT, "whose key it is; keys of one tenant share answers", shown='"web"')
-    sha256: str = setting(v.api_key_digest, NO_DEFAULT, "the digest of the key, from `foretold config api-key`", shown=f'"{"0" * 64}"')
+    sha256: str = setting(
+        v.api_key_digest, NO_DEFAULT, "the digest of the key, from `foretold config api-key`", shown=f'"{"0" * 64}"'
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Logs:
-    queries: str = setting(v.choice("auto", "on", "off"), "auto", "a line for each query: auto while somebody watches in a terminal", shown='"auto"')
+    queries: str = setting(
+        v.choice("auto", "on", "off"),
+        "auto",
+        "a line for each query: auto while somebody watches in a terminal",
+        shown='"auto"',
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    data: str = setting(v.maybe_text, "", "the data folder; by default FORETOLD_HOME or the user's own", shown='"~/.local/share/foretold"')
-    undeclared: str = setting(v.maybe_text, "", 'the upstream that unknown paths pass to; by default the only one, "off" for none', shown='"openai"')
+    data: str = setting(
+        v.maybe_text,
+        "",
+        "the data folder; by default FORETOLD_HOME or the user's own",
+        shown='"~/.local/share/foretold"',
+    )
+    undeclared: str = setting(
+        v.maybe_text,
+        "",
+        'the upstream that unknown paths pass to; by default the only one, "off" for none',
+        shown='"openai"',
+    )
     server: Server = table(Server, "how the node listens")
     cache: Cache = table(Cache, "how long answers are good")
-    tiers: tuple[TierSettings, ...] = tables(TierSettings, "where answers are kept, looked up in this order", named=False)
+    tiers: tuple[TierSettings, ...] = tables(
+        TierSettings, "where answers are kept, looked up in this order", named=False
+    )
     upstreams: tuple[UpstreamSettings, ...] = tables(UpstreamSettings, "services that answer over HTTP", named=True)
     models: tuple[ModelSettings, ...] = tables(ModelSettings, "models that this node runs itself", named=True)
-    routes: tuple[RouteSettings, ...] = tables(RouteSettings, "which queries go where: the first that matches answers", named=False)
+    routes: tuple[RouteSettings, ...] = tables(
+        RouteSettings, "which queries go where: the first that matches answers", named=False
+    )
     api_keys: tuple[ApiKey, ...] = tables(ApiKey, "who may ask; without any, whoever reaches the node", named=False)
     logs: Logs = table(Logs, "what is written down")
     file: Path | None = None

@@ -28,7 +28,12 @@ def segments_of(path: str) -> tuple[str, ...]:
             segment = unquote(raw, errors="strict") if "%" in raw else raw
         except UnicodeDecodeError:
             raise Refused("the path is not UTF-8", code="bad_path") from None
-        if segment in (".", "..") or ";" in segment or any(c in segment for c in "/\\\x00") or not segment.isprintable():
+        if (
+            segment in (".", "..")
+            or ";" in segment
+            or any(c in segment for c in "/\\\x00")
+            or not segment.isprintable()
+        ):
             raise Refused("the path has a dot segment or a character that paths may not have", code="bad_path")
         if segment:
             segments.append(segment)

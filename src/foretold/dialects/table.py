@@ -13,7 +13,10 @@ from foretold.errors import NotFound, Refused
 from foretold.ports import Dialect
 from foretold.routes import Route
 
-_OPENAI = {("chat", "completions"): OpenAI("chat", "/chat/completions"), ("completions",): OpenAI("completion", "/completions")}
+_OPENAI = {
+    ("chat", "completions"): OpenAI("chat", "/chat/completions"),
+    ("completions",): OpenAI("completion", "/completions"),
+}
 _PREDICT = Predict()
 _METHODS = {"json": ("POST", "QUERY"), "get": ("GET", "HEAD")}
 

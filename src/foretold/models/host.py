@@ -10,7 +10,7 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from foretold.errors import ModelError
 from foretold.models.blobs import why_not_whole
 from foretold.models.launch import Launch
 from foretold.models.manifest import Manifest
-from foretold.models.process import EngineProcess
+from foretold.models.process import PROGRAM, EngineProcess
 from foretold.models.restarts import Restarts
 
 # What a unix socket's address holds on Linux less its final NUL; macOS has 103.
@@ -46,6 +46,7 @@ class Host:
         folder: Path,
         *,
         threads: int | None = None,
+        program: Sequence[str] = PROGRAM,
         load_s: float = LOAD_S,
         grace_s: float = GRACE_S,
         now_s: Callable[[], float] = time.monotonic,
@@ -57,6 +58,7 @@ class Host:
         self._blob = blob
         self._folder = folder
         self._threads = threads
+        self._program = program
         self._load_s = load_s
         self._grace_s = grace_s
         self._now_s = now_s
@@ -135,7 +137,7 @@ class Host:
                 f"its file {self._blob} is not what its manifest names: {damage}; remove it and start again"
             )
         launch = self._launch()
-        process = await EngineProcess.spawn(launch)
+        process = await EngineProcess.spawn(launch, self._program)
         try:
             await process.ready(within_s=self._load_s)
         except BaseException:

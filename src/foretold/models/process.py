@@ -10,6 +10,7 @@ import signal
 import sys
 import sysconfig
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 
 import orjson
@@ -18,7 +19,7 @@ import foretold
 from foretold.errors import ModelError
 from foretold.models.launch import Launch
 
-_PROGRAM = "foretold.models.engine"
+PROGRAM = ("-m", "foretold.models.engine")
 _INHERITED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 _LINES = 200
 _LONGEST_LINE = 1000
@@ -38,14 +39,13 @@ class EngineProcess:
         self._listening = asyncio.create_task(self._listen())
 
     @classmethod
-    async def spawn(cls, launch: Launch) -> EngineProcess:
-        """A process that has its settings and begins to load.  Raises ModelError."""
+    async def spawn(cls, launch: Launch, program: Sequence[str]) -> EngineProcess:
+        """A process that has its settings and begins to load; `program` is what Python runs.  Raises ModelError."""
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-P",  # a module in the working folder must not stand in for one of ours
-                "-m",
-                _PROGRAM,
+                *program,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,

@@ -17,7 +17,12 @@ class QueryLog:
 
 
 def line_of(outcome: Outcome, clock: str) -> str:
-    words = [clock, f"{outcome.how.value:<9}", _plain(outcome.model or outcome.operation or "-"), shown_ms(outcome.took_ms)]
+    words = [
+        clock,
+        f"{outcome.how.value:<9}",
+        _plain(outcome.model or outcome.operation or "-"),
+        shown_ms(outcome.took_ms),
+    ]
     if outcome.tier:
         words.append(outcome.tier)
     if outcome.stored and outcome.how is How.MISS:

@@ -41,7 +41,9 @@ class _Counts(Collector):
         yield ended
         yield from self._times()
         yield CounterMetricFamily("foretold_stored", "Answers kept.", value=told["stored"])
-        yield CounterMetricFamily("foretold_saved_seconds", "Origin time that hits did not take.", value=told["saved_ms"] / 1000)
+        yield CounterMetricFamily(
+            "foretold_saved_seconds", "Origin time that hits did not take.", value=told["saved_ms"] / 1000
+        )
         yield CounterMetricFamily("foretold_corrupt", "Blobs that were no whole record.", value=told["corrupt"])
         yield GaugeMetricFamily("foretold_flights", "Origin runs in the air.", value=told["flights"])
         for name in ("lookups", "hits", "misses", "errors", "writes", "write_errors", "dropped"):

@@ -123,7 +123,7 @@ def _names(name: str, value: Any) -> None:
 
 
 def _format(name: str, value: Any) -> None:
-    if value not in _FORMATS:
+    if not isinstance(value, str) or value not in _FORMATS:
         raise bad_value(name, value, f"one of {', '.join(sorted(_FORMATS))}")
 
 

@@ -27,13 +27,14 @@ def transcript_of(whole: dict[str, Any], *, usage: bool) -> bytes:
 
 
 def _choice_of(index: int, parts: list[dict[str, Any]]) -> dict[str, Any]:
-    choice: dict[str, Any] = {"index": index, "message": {"role": "assistant", "content": None}}
+    choice: dict[str, Any] = {"index": index, "message": {"role": None, "content": None}}
     for part in parts:
         delta = part.get("delta", {})
         if not isinstance(delta, dict):
             raise fold.NotAnAnswer("a delta is not an object")
         fold.merge(choice["message"], delta)
         fold.merge(choice, {name: value for name, value in part.items() if name not in ("delta", "index")})
+    choice["message"]["role"] = choice["message"]["role"] or "assistant"
     calls = choice["message"].get("tool_calls")
     if isinstance(calls, list):
         choice["message"]["tool_calls"] = fold.without_positions(calls)

@@ -217,7 +217,9 @@ def _cors(request: Request) -> Headers:
 
 
 def _preflight(request: Request) -> Headers:
-    wanted = next((v for n, v in request.headers if n == "access-control-request-headers"), "content-type, authorization")
+    wanted = next(
+        (v for n, v in request.headers if n == "access-control-request-headers"), "content-type, authorization"
+    )
     return [
         *_cors(request),
         ("access-control-allow-methods", "GET, HEAD, POST, QUERY"),

@@ -46,7 +46,9 @@ class Bodies:
             async with asyncio.timeout(self._timeout_s):
                 return await self._read(receive, reading)
         except TimeoutError:
-            raise Refused(f"the body did not come within {self._timeout_s:g} s", code="body_timeout", status=408) from None
+            raise Refused(
+                f"the body did not come within {self._timeout_s:g} s", code="body_timeout", status=408
+            ) from None
 
     async def _read(self, receive: Receive, reading: Reading) -> bytes:
         chunks: list[bytes] = []

@@ -89,7 +89,8 @@ class Guard:
         if origin in self._doors.origins:
             return
         raise ForeignRequest(
-            f"the web page at {origin[:200]!r} may not call: add its origin to server.allowed_origins", code="foreign_origin"
+            f"the web page at {origin[:200]!r} may not call: add its origin to server.allowed_origins",
+            code="foreign_origin",
         )
 
     def _check_host(self, hosts: list[str]) -> None:
@@ -108,6 +109,4 @@ class Guard:
             raise Refused("the body is framed in more than one way, or in one we don't know", code="bad_framing")
         for name, value in headers:
             if name == "content-encoding" and value.strip().lower() not in ("", "identity"):
-                raise Refused(
-                    f"the body's coding is {value[:40]!r}: send it as it is", code="coded_body", status=415
-                )
+                raise Refused(f"the body's coding is {value[:40]!r}: send it as it is", code="coded_body", status=415)

@@ -188,7 +188,10 @@ class DiskStore:
                     cursor.delete()
 
     def _open(self, folder: Path) -> lmdb.Environment:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as e:
+            raise StoreError(f"the folder {folder} for answers can't be made: {e.strerror}") from None
         try:
             return self._environment(folder)
         except (lmdb.InvalidError, lmdb.CorruptedError, lmdb.VersionMismatchError):

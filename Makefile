@@ -1,0 +1,75 @@
+# Everything a newcomer needs: `make serve` and `make test`.  Each target sets up what it needs and can be run again at
+# any time; what is downloaded is kept in one folder, CACHE, for all checkouts.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/foretold
+PORT ?=
+PYTEST_ARGS ?=
+
+VENV := .venv
+RUN := PYTHONPATH=src $(VENV)/bin/python
+export PIP_CACHE_DIR := $(CACHE)/pip
+export NPM_CONFIG_CACHE := $(CACHE)/npm
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export FORETOLD_TEST_MODELS := $(CACHE)/models
+
+.DEFAULT_GOAL := help
+.PHONY: help serve test check vectors bench wheel format lock clean
+
+help:  ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+serve: $(VENV)/.run  ## run a node with the bundled model; PORT=8080 for another port
+	@PYTHONPATH=src exec $(VENV)/bin/python -m foretold serve $(if $(PORT),--port $(PORT))
+
+test: $(VENV)/.dev tests/e2e/javascript/node_modules  ## all tests: vectors in both languages, real processes, a real model
+	node --test worker/test/
+	$(RUN) -m pytest $(PYTEST_ARGS)
+
+vectors: $(VENV)/.dev  ## the contract's vectors in CPython and in JavaScript
+	$(RUN) -m pytest tests/contract
+	node --test worker/test/
+
+check: $(VENV)/.dev  ## lint, types, layers, generated files
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	PYTHONPATH=src $(VENV)/bin/lint-imports
+	$(RUN) contract/generate.py --check
+	$(RUN) tools/check_tree.py
+
+bench: $(VENV)/.dev  ## CPU microseconds of a hit and a miss, against a bare server in the same run
+	@tools/apt wrk
+	$(RUN) bench/run.py
+
+wheel: $(VENV)/.dev  ## builds the wheel and runs the end-to-end tests against it, away from the source tree
+	tools/test-wheel $(VENV) $(CACHE)
+
+format: $(VENV)/.dev  ## puts the code into its one form
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+lock: $(VENV)/.dev  ## pins all dependencies anew, with hashes
+	tools/lock $(PYTHON)
+
+clean:  ## removes what was set up in this checkout; CACHE stays
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/e2e/javascript/node_modules
+
+$(VENV)/bin/python:
+	@tools/venv $(PYTHON) $(VENV)
+
+$(VENV)/.run: requirements.txt | $(VENV)/bin/python
+	@echo "Setting up: the Python packages Foretold runs with (once, about 50 MB) …"
+	@$(VENV)/bin/python -m pip install --quiet --progress-bar on --require-hashes --no-deps -r requirements.txt
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.txt | $(VENV)/bin/python
+	@echo "Setting up: the Python packages that tests and checks need (once, about 100 MB) …"
+	@$(VENV)/bin/python -m pip install --quiet --progress-bar on --require-hashes --no-deps -r requirements-dev.txt
+	@touch $@ $(VENV)/.run
+
+tests/e2e/javascript/node_modules: tests/e2e/javascript/package-lock.json
+	@command -v npm >/dev/null || { echo "make: npm is missing: install Node.js 20 or newer" >&2; exit 1; }
+	@echo "Setting up: the JavaScript client that tests need (once) …"
+	@cd tests/e2e/javascript && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@

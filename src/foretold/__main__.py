@@ -1,0 +1,3 @@
+from foretold.cli import main
+
+main()

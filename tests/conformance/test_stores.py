@@ -1,0 +1,170 @@
+"""The laws of every store (ports.Store).  A new store joins the list below and writes few tests of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from foretold.ports import NearStore
+from foretold.stores.disk import DiskStore
+from foretold.stores.memory import MemoryStore
+
+LIMIT_BYTES = 8 * 2**20
+
+
+@dataclass
+class Clock:
+    now_ms: int = 1_000_000
+    read: Callable[[], int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.read = lambda: self.now_ms
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(params=["memory", "disk"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> AsyncIterator[NearStore]:
+    opened: NearStore
+    if request.param == "memory":
+        opened = MemoryStore(LIMIT_BYTES, largest_bytes=2**20, now_ms=clock.read)
+    else:
+        opened = DiskStore(tmp_path / "store", LIMIT_BYTES, now_ms=clock.read)
+    yield opened
+    await opened.close()
+
+
+async def test_what_was_put_is_got_whole(store):
+    blobs = {f"n{size}": bytes(random.Random(size).randbytes(size)) for size in (0, 1, 100, 4096, 65_536, 900_000)}
+
+    for name, blob in blobs.items():
+        await store.put(name, blob, keep_s=60)
+
+    for name, blob in blobs.items():
+        assert await store.get(name) == blob
+        assert store.get_now(name) == blob
+
+
+async def test_what_was_never_put_is_none(store):
+    assert await store.get("never") is None
+
+
+async def test_the_last_put_wins(store):
+    for value in (b"one", b"two", b"three"):
+        await store.put("name", value, keep_s=60)
+
+    assert await store.get("name") == b"three"
+
+
+async def test_what_was_deleted_is_none_and_deleting_again_is_harmless(store):
+    await store.put("name", b"x", keep_s=60)
+
+    await store.delete("name")
+    await store.delete("name")
+
+    assert await store.get("name") is None
+
+
+async def test_what_is_past_its_time_is_none(store, clock):
+    await store.put("name", b"x", keep_s=60)
+
+    clock.now_ms += 59_999
+    just_before = await store.get("name")
+    clock.now_ms += 1
+
+    assert just_before == b"x"
+    assert await store.get("name") is None
+
+
+async def test_putting_again_renews_the_time(store, clock):
+    await store.put("name", b"x", keep_s=60)
+    clock.now_ms += 50_000
+    await store.put("name", b"y", keep_s=60)
+    clock.now_ms += 50_000
+
+    assert await store.get("name") == b"y"
+
+
+async def test_names_are_apart(store):
+    names = ["a", "b", "ab", "a" * 64, "A", "a.b", "0" * 64]
+    for name in names:
+        await store.put(name, name.encode(), keep_s=60)
+
+    assert sorted(store.scan()) == sorted(names)
+    for name in names:
+        assert await store.get(name) == name.encode()
+
+
+async def test_it_never_holds_more_than_its_limit_and_keeps_the_newest(store):
+    blob = random.Random(1).randbytes(100_000)
+    for i in range(300):
+        await store.put(f"n{i}", blob, keep_s=60)
+        assert store.held_bytes <= store.limit_bytes
+
+    assert await store.get("n299") == blob
+    assert await store.get("n0") is None
+    assert len(list(store.scan())) > 20
+
+
+async def test_small_values_are_bounded_too(store):
+    for start in range(0, 40_000, 2_000):
+        await asyncio.gather(*(store.put(f"{i:064}", b"x" * 100, keep_s=60) for i in range(start, start + 2_000)))
+
+    assert store.held_bytes <= store.limit_bytes
+    assert await store.get(f"{39_999:064}") == b"x" * 100
+
+
+async def test_a_value_too_large_for_it_is_not_kept_and_takes_the_old_one_away(store):
+    await store.put("name", b"old", keep_s=60)
+
+    await store.put("name", b"x" * (LIMIT_BYTES + 1), keep_s=60)
+
+    assert await store.get("name") is None
+
+
+async def test_many_tasks_at_once_never_see_another_names_value(store):
+    async def work(seed: int) -> None:
+        rng = random.Random(seed)
+        for _ in range(60):
+            name = f"n{rng.randrange(20)}"
+            if rng.random() < 0.5:
+                await store.put(name, name.encode() + b":" + rng.randbytes(200), keep_s=60)
+            elif rng.random() < 0.2:
+                await store.delete(name)
+            found = await store.get(name)
+            assert found is None or found.startswith(name.encode() + b":")
+
+    await asyncio.gather(*(work(seed) for seed in range(20)))
+
+
+async def test_a_cancelled_put_harms_nothing(store):
+    putting = [asyncio.create_task(store.put(f"n{i}", b"x" * 1000, keep_s=60)) for i in range(100)]
+    await asyncio.sleep(0)
+    for task in putting[::2]:
+        task.cancel()
+    await asyncio.gather(*putting, return_exceptions=True)
+
+    await store.put("after", b"y", keep_s=60)
+
+    assert await store.get("after") == b"y"
+    for i in range(100):
+        assert await store.get(f"n{i}") in (None, b"x" * 1000)
+
+
+async def test_held_bytes_come_down_when_all_is_deleted(store):
+    for i in range(50):
+        await store.put(f"n{i}", b"x" * 50_000, keep_s=60)
+    full = store.held_bytes
+
+    for i in range(50):
+        await store.delete(f"n{i}")
+
+    assert store.held_bytes < full / 4
