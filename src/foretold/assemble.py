@@ -71,9 +71,10 @@ def assemble(config: Config, folder: DataFolder, *, model_files: Mapping[str, Pa
     """
     secret = folder.secret()
     models = tuple(_local_model(m, model_files[m.name], run_folder) for m in models_of(config))
-    origins: dict[str, Origin] = {u.name: _upstream(u) for u in config.upstreams}
-    origins |= {m.manifest.name: LocalOrigin(m.host, m.manifest) for m in models}
-    routes = Routes(_routes(config, origins, {m.manifest.name: m.manifest for m in models}))
+    local = {m.manifest.name: LocalOrigin(m.host, m.manifest) for m in models}
+    origins: dict[str, Origin] = {**{u.name: _upstream(u) for u in config.upstreams}, **local}
+    manifests = {m.manifest.name: m.manifest for m in models}
+    routes = Routes(_routes(config, origins, manifests, {name: origin.engine for name, origin in local.items()}))
     memory, below, set_aside = _stores(config, folder)
     tiers = Tiers(memory, below, secret=secret, now_ms=_now_ms)
     node = Node(
@@ -126,9 +127,11 @@ def _upstream(settings: UpstreamSettings) -> Upstream:
     )
 
 
-def _routes(config: Config, origins: Mapping[str, Origin], manifests: Mapping[str, Manifest]) -> list[Route]:
+def _routes(
+    config: Config, origins: Mapping[str, Origin], manifests: Mapping[str, Manifest], engines: Mapping[str, str]
+) -> list[Route]:
     settings = config.routes or tuple(_default_routes(config, manifests))
-    routes = [_route(r, config, origins, manifests) for r in settings]
+    routes = [_route(r, config, origins, manifests.get(r.model), engines.get(r.model)) for r in settings]
     undeclared = _undeclared_upstream(config)
     if undeclared is not None:
         chain = Chain([origins[undeclared]], retries=0)
@@ -146,13 +149,16 @@ def _default_routes(config: Config, manifests: Mapping[str, Manifest]) -> list[R
 
 
 def _route(
-    settings: RouteSettings, config: Config, origins: Mapping[str, Origin], manifests: Mapping[str, Manifest]
+    settings: RouteSettings,
+    config: Config,
+    origins: Mapping[str, Origin],
+    manifest: Manifest | None,
+    engine: str | None,
 ) -> Route:
     upstreams = {u.name: u for u in config.upstreams}
     names = (settings.upstream or settings.model, *settings.fallback)
     speaks_json = settings.upstream != "" and upstreams[settings.upstream].speaks == "json"
     chained = [origins[name] if speaks_json and name in upstreams else TextPredictions(origins[name]) for name in names]
-    manifest = manifests.get(settings.model)
     cache = config.cache
     return Route(
         name=settings.name,
@@ -173,7 +179,7 @@ def _route(
         finishes_alone=settings.finish_and_store,
         answer_limited=manifest is not None,
         revision=revision(manifest) if manifest is not None else settings.revision,
-        engine=None,
+        engine=engine,
         keyed_headers=frozenset(settings.keyed_headers),
         inert_headers=frozenset(settings.inert_headers),
         known_model=manifest.name if manifest is not None else None,

@@ -64,10 +64,17 @@ class Incoming(Protocol):
     is the body's, where it is known beforehand; `is_fallback` says that not the first origin of a route answered.
     """
 
-    status: int
-    headers: Sequence[tuple[str, str]]
-    length: int | None
-    is_fallback: bool
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> Sequence[tuple[str, str]]: ...
+
+    @property
+    def length(self) -> int | None: ...
+
+    @property
+    def is_fallback(self) -> bool: ...
 
     def chunks(self) -> AsyncIterator[bytes]:
         """The body's bytes as they come, content coding removed; once only.

@@ -28,8 +28,10 @@ def command() -> list[str]:
 
 def environment(home: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Of a process whose data folder is `home`; weights that were downloaded before are linked into it."""
-    kept = {name: os.environ[name] for name in ("PATH", "LANG", "HOME", "PYTHONPATH") if name in os.environ}
-    return {**kept, "FORETOLD_HOME": str(home), "PYTHONUNBUFFERED": "1", **(more or {})}
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "HOME") if name in os.environ}
+    if "FORETOLD_PROGRAM" not in os.environ:
+        kept["PYTHONPATH"] = str(Path(__file__).parents[2] / "src")
+    return {**kept, "FORETOLD_HOME": str(home), **(more or {})}
 
 
 def with_model(home: Path) -> Path:

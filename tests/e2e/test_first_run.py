@@ -16,11 +16,9 @@ from tests.e2e.program import START_S, command, environment, with_model
 def curl(line: str) -> tuple[dict[str, str], dict, float]:
     """Headers, body and seconds of a curl line as the banner prints it."""
     began = time.perf_counter()
-    done = subprocess.run(
-        ["sh", "-c", line.replace("curl -i", "curl -s -i")], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run(["sh", "-c", line.replace("curl -i", "curl -s -i")], capture_output=True, check=True)
     took_s = time.perf_counter() - began
-    head, _, body = done.stdout.partition("\r\n\r\n")
+    head, _, body = done.stdout.decode().partition("\r\n\r\n")
     headers = {n.lower(): v.strip() for n, _, v in (h.partition(":") for h in head.split("\r\n")[1:])}
     return headers, json.loads(body), took_s
 

@@ -1,0 +1,10 @@
+"""Stand-ins for what the node talks to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def engine_program_path() -> str:
+    """The file that a host runs in place of an engine."""
+    return str(Path(__file__).with_name("engine_program.py"))

@@ -70,6 +70,11 @@ class Host:
         self._watching: asyncio.Task[None] | None = None
         self._short_folder: Path | None = None
 
+    @property
+    def is_running(self) -> bool:
+        """Whether an engine is loaded and alive, as far as we have heard."""
+        return self._running is not None and self._running[0].is_running
+
     async def start(self) -> Door:
         """The door of the running engine, started if need be; many may call at once and wait for one start.
 

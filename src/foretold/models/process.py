@@ -77,7 +77,10 @@ class EngineProcess:
             raise ModelError(
                 f"it did not load within {within_s:g} s: give it longer, or this machine more room"
             ) from None
-        told = orjson.loads(line) if line else {"failed": self.how_it_ended()}
+        try:
+            told = orjson.loads(line) if line else {"failed": self.how_it_ended()}
+        except orjson.JSONDecodeError:
+            raise ModelError("what it said instead of its handshake is not JSON") from None
         if not told.get("ready"):
             await self._ends_within(_END_S)  # the reason is on stderr, and may still be on its way
             raise ModelError(self._first_error() or told["failed"])

@@ -151,10 +151,11 @@ class LocalAnswer:
         self._condemn = condemn
         self._splitter = Splitter()
         self._first = b""
+        self._is_read = False
 
     @property
     def is_proven(self) -> bool:
-        return self._transcript.is_done and self._transcript.is_sound
+        return self._is_read and self._transcript.is_sound
 
     async def begin(self) -> None:
         """Waits for the first events that callers get.  Raises EngineFailed if the engine then gives up."""
@@ -166,6 +167,7 @@ class LocalAnswer:
             while events:
                 yield events
                 events = await self._next()
+            self._is_read = True
         except EngineFailed:
             raise OriginCut("the engine failed in mid-answer") from None
         finally:

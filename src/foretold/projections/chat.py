@@ -14,10 +14,9 @@ _IN_ONE_PIECE = ("tool_calls", "function_call")
 
 def whole_of(events: Iterable[Event]) -> dict[str, Any]:
     """The chat completion that a transcript tells; raises NotAnAnswer."""
-    whole, choices = fold.fold_members(fold.chunks_of(events))
-    whole["object"] = "chat.completion"
-    whole["choices"] = [_choice_of(index, parts) for index, parts in fold.by_index(choices).items()]
-    return whole
+    members, pieces = fold.fold_members(fold.chunks_of(events))
+    choices = [_choice_of(index, parts) for index, parts in fold.by_index(pieces).items()]
+    return fold.in_usual_order({**members, "object": "chat.completion", "choices": choices})
 
 
 def transcript_of(whole: dict[str, Any], *, usage: bool) -> bytes:

@@ -11,10 +11,9 @@ from foretold.projections import fold
 
 def whole_of(events: Iterable[Event]) -> dict[str, Any]:
     """The text completion that a transcript tells; raises NotAnAnswer."""
-    whole, choices = fold.fold_members(fold.chunks_of(events))
-    whole["object"] = "text_completion"
-    whole["choices"] = [_choice_of(index, parts) for index, parts in fold.by_index(choices).items()]
-    return whole
+    members, pieces = fold.fold_members(fold.chunks_of(events))
+    choices = [_choice_of(index, parts) for index, parts in fold.by_index(pieces).items()]
+    return fold.in_usual_order({**members, "object": "text_completion", "choices": choices})
 
 
 def transcript_of(whole: dict[str, Any], *, usage: bool) -> bytes:

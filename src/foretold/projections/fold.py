@@ -57,6 +57,12 @@ def fold_members(chunks: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], list
     return members, choices
 
 
+def in_usual_order(whole: dict[str, Any]) -> dict[str, Any]:
+    """The same answer with its members where readers look for them."""
+    first = [name for name in ("id", "object", "created", "model", "choices", "usage") if name in whole]
+    return {name: whole[name] for name in (*first, *(name for name in whole if name not in first))}
+
+
 def by_index(choices: Iterable[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
     """The pieces of each choice, lowest index first."""
     found: dict[int, list[dict[str, Any]]] = {}

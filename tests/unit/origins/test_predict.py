@@ -62,7 +62,9 @@ def events(content="blue", finish="stop", done=b"data: [DONE]\n\n") -> bytes:
 
 
 def asked(operation="predict", **body) -> Asked:
-    return Asked(operation=operation, model="m", method="QUERY", path="/predict/m", body=orjson.dumps(body), usage=False)
+    return Asked(
+        operation=operation, model="m", method="QUERY", path="/predict/m", body=orjson.dumps(body), usage=False
+    )
 
 
 async def predict(origin, **body):
@@ -82,7 +84,9 @@ async def test_the_question_is_one_user_message_of_a_chat():
     assert passed is forwarded
 
 
-@pytest.mark.parametrize(("body", "headers"), [(whole("blue"), JSON), (events("blue"), EVENTS)], ids=["whole", "events"])
+@pytest.mark.parametrize(
+    ("body", "headers"), [(whole("blue"), JSON), (events("blue"), EVENTS)], ids=["whole", "events"]
+)
 async def test_the_answer_is_its_text(body, headers):
     told, incoming = await predict(FakeOrigin(body, headers=headers), prompt="Why?")
 
@@ -149,7 +153,9 @@ async def test_a_failure_in_mid_answer_is_the_predictions_failure():
     assert origin.answer.is_closed
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", b'{"choices": []}', b'{"choices": [{"message": 1}]}', b'{"choices": 1}'])
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b"{}", b'{"choices": []}', b'{"choices": [{"message": 1}]}', b'{"choices": 1}']
+)
 async def test_what_is_no_chat_completion_is_a_cut_answer(body):
     with pytest.raises(OriginCut):
         await predict(FakeOrigin(body), prompt="Why?")

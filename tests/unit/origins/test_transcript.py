@@ -41,7 +41,11 @@ CHAT = b"".join(
         b"data: [DONE]\n\n",
     ]
 )
-LOGPROBS = {"content": [{"id": 1, "token": "ë", "bytes": [1], "logprob": -0.5, "top_logprobs": [{"token": "e", "logprob": -1.5}]}]}
+LOGPROBS = {
+    "content": [
+        {"id": 1, "token": "ë", "bytes": [1], "logprob": -0.5, "top_logprobs": [{"token": "e", "logprob": -1.5}]}
+    ]
+}
 COMPLETION = b"".join(
     [
         event({**TEXT, "choices": [{"text": "", "index": 0, "finish_reason": None}], "prompt_progress": PROGRESS}),
@@ -145,7 +149,11 @@ def test_comments_do_not_come_out():
 
 
 @pytest.mark.parametrize(
-    "told", [event({"error": {"code": 500, "message": "x", "type": "server_error"}}), b'error: {"code": 500, "message": "x"}\n\n']
+    "told",
+    [
+        event({"error": {"code": 500, "message": "x", "type": "server_error"}}),
+        b'error: {"code": 500, "message": "x"}\n\n',
+    ],
 )
 def test_an_error_event_ends_the_answer(told):
     with pytest.raises(EngineFailed) as failed:
@@ -197,7 +205,8 @@ def test_a_prompt_too_long_is_told_in_numbers():
 
 
 @pytest.mark.parametrize(
-    ("status", "wanted"), [(400, 400), (422, 400), (501, 500), (500, 500), (503, 503), (401, 500), (404, 500), (302, 500)]
+    ("status", "wanted"),
+    [(400, 400), (422, 400), (501, 500), (500, 500), (503, 503), (401, 500), (404, 500), (302, 500)],
 )
 def test_the_engines_own_words_stay_inside(status, wanted):
     error = {"code": status, "message": "failed at /home/someone/model.gguf", "type": "x"}
