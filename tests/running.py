@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import io
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 
 import aiohttp
 
-from foretold.assemble import Assembled, assemble
+from foretold.assemble import Assembled, assemble, wall_ms
 from foretold.config import load
 from foretold.datafolder import DataFolder
 from foretold.server.admin import Admin
@@ -94,13 +94,13 @@ def in_front_of(url: str, more: str = "") -> str:
 
 
 @asynccontextmanager
-async def running(settings: str, folder: Path) -> AsyncIterator[Client]:
+async def running(settings: str, folder: Path, *, now_ms: Callable[[], int] = wall_ms) -> AsyncIterator[Client]:
     """A node with these settings and this data folder, until the block ends."""
     config = load(settings)
     sock = bind("127.0.0.1", 0)
     port = sock.getsockname()[1]
     config = dataclasses.replace(config, server=dataclasses.replace(config.server, port=port))
-    assembled = assemble(config, DataFolder(folder), model_files={}, run_folder=folder)
+    assembled = assemble(config, DataFolder(folder), model_files={}, run_folder=folder, now_ms=now_ms)
     url = f"http://127.0.0.1:{port}"
     app = application(config, assembled, base_url=f"{url}/v1", is_ready=lambda: True)
     server = server_for(app, config.server)

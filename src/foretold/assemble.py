@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,7 +63,19 @@ def models_of(config: Config) -> tuple[ModelSettings, ...]:
     return (ModelSettings(name=SMOLLM2.name),)
 
 
-def assemble(config: Config, folder: DataFolder, *, model_files: Mapping[str, Path], run_folder: Path) -> Assembled:
+def wall_ms() -> int:
+    """Unix milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def assemble(
+    config: Config,
+    folder: DataFolder,
+    *,
+    model_files: Mapping[str, Path],
+    run_folder: Path,
+    now_ms: Callable[[], int] = wall_ms,
+) -> Assembled:
     """A node that is not serving yet.
 
     `model_files` are the verified weights of each local model; `run_folder`, of this user alone, takes their sockets.
@@ -75,33 +87,31 @@ def assemble(config: Config, folder: DataFolder, *, model_files: Mapping[str, Pa
     origins: dict[str, Origin] = {**{u.name: _upstream(u) for u in config.upstreams}, **local}
     manifests = {m.manifest.name: m.manifest for m in models}
     routes = Routes(_routes(config, origins, manifests, {name: origin.engine for name, origin in local.items()}))
-    memory, below, set_aside = _stores(config, folder)
-    tiers = Tiers(memory, below, secret=secret, now_ms=_now_ms)
+    memory, below, set_aside = _stores(config, folder, now_ms)
+    tiers = Tiers(memory, below, secret=secret, now_ms=now_ms)
     node = Node(
         scope=Scope(secret, tenants={k.sha256: k.tenant for k in config.api_keys} if config.api_keys else None),
         routes=routes,
         tiers=tiers,
-        keeping=Keeping(tiers, secret=secret, largest_bytes=config.cache.record_limit, now_ms=_now_ms),
+        keeping=Keeping(tiers, secret=secret, largest_bytes=config.cache.record_limit, now_ms=now_ms),
         generations=FileGenerations(folder.generations, secret),
         counters=Counters(),
-        now_ms=_now_ms,
+        now_ms=now_ms,
     )
     return Assembled(node, secret, folder.admin_token(), models, set_aside)
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def _stores(config: Config, folder: DataFolder) -> tuple[MemoryStore, list[Tier], Path | None]:
+def _stores(
+    config: Config, folder: DataFolder, now_ms: Callable[[], int]
+) -> tuple[MemoryStore, list[Tier], Path | None]:
     below: list[Tier] = []
-    memory = MemoryStore(0, largest_bytes=0, now_ms=_now_ms)
+    memory = MemoryStore(0, largest_bytes=0, now_ms=now_ms)
     set_aside = None
     for tier in config.tiers or DEFAULT_TIERS:
         if tier.store == "memory":
-            memory = MemoryStore(tier.limit, largest_bytes=LARGEST_IN_MEMORY_BYTES, now_ms=_now_ms)
+            memory = MemoryStore(tier.limit, largest_bytes=LARGEST_IN_MEMORY_BYTES, now_ms=now_ms)
         else:
-            disk = DiskStore(folder.answers, tier.limit, now_ms=_now_ms)
+            disk = DiskStore(folder.answers, tier.limit, now_ms=now_ms)
             set_aside = disk.set_aside
             below.append(Tier(disk, deadline_s=TIER_DEADLINE_S))
     return memory, below, set_aside

@@ -112,15 +112,15 @@ class Host:
 
         Harmless for a door that is no longer the current one.
         """
-        if self._running is None or self._running[1] is not door:
-            return
-        process, _ = self._running
-        self._running = None
-        process.kill()
-        self._failed(why)
-        await process.stop(grace_s=0)
+        if self._running is not None and self._running[1] is door:
+            process, _ = self._running
+            process.kill()
+            await self._bury(process, why)
 
     async def _start(self) -> Door:
+        if self._running is not None:
+            process, _ = self._running
+            await self._bury(process, process.how_it_ended())
         now_s = self._now_s()
         if (refusal := self._restarts.refusal(now_s=now_s)) is not None:
             raise ModelError(f"model {self.manifest.name!r} does not run: {refusal}")
@@ -156,10 +156,15 @@ class Host:
 
     async def _watch(self, process: EngineProcess) -> None:
         await process.ended()
-        if self._running is not None and self._running[0] is process:
-            self._running = None
-            self._failed(process.how_it_ended())
-            await process.stop(grace_s=0)
+        await self._bury(process, process.how_it_ended())
+
+    async def _bury(self, process: EngineProcess, why: str) -> None:
+        """Counts the death of the current engine, whoever sees it first, and clears up after it."""
+        if self._running is None or self._running[0] is not process:
+            return
+        self._running = None
+        self._failed(why)
+        await process.stop(grace_s=0)
 
     def _started(self, start: asyncio.Task[Door]) -> None:
         self._starting = None

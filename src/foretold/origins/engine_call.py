@@ -55,7 +55,10 @@ class EngineCall:
         self._response: aiohttp.ClientResponse | None = None
 
     async def ask(self, route: str, body: dict[str, Any]) -> None:
-        """Returns with the answer's head.  Raises EngineAway, EngineSilent or OriginCut."""
+        """Returns with the answer's head.  Raises EngineAway, EngineSilent or OriginCut.
+
+        OriginCut is not asked again here: it may be the question that ended the engine.
+        """
         try:
             async with asyncio.timeout(self._patience.first_s):
                 self._response = await self._session.post(
