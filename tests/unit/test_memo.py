@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from foretold.contract.controls import NONE
+from foretold.memo import LONGEST_BODY_KEPT, Halves, Head, Memo
+from foretold.ports import Request
+
+
+def head() -> Head:
+    return Head(Request("POST", "/", "", ()), None, "local:", None, NONE)
+
+
+def test_a_body_is_known_only_within_its_head():
+    memo, one, other = Memo(), head(), head()
+
+    memo.keep_named(one, b"body", "named")
+
+    assert memo.named(one, b"body") == "named"
+    assert memo.named(other, b"body") is None
+    assert memo.named(one, b"bodY") is None
+
+
+def test_long_bodies_are_told_apart_by_every_byte_and_their_length():
+    memo, at = Memo(), head()
+    long = b"x" * (LONGEST_BODY_KEPT + 1)
+
+    memo.keep_named(at, long, "named")
+
+    assert memo.named(at, long) == "named"
+    assert memo.named(at, long + b"x") is None
+    assert memo.named(at, long[:-1] + b"y") is None
+
+
+def test_a_short_body_is_never_taken_for_the_digest_of_a_long_one():
+    memo, at = Memo(), head()
+    long = b"x" * (LONGEST_BODY_KEPT + 1)
+    memo.keep_named(at, long, "named")
+
+    length, digest = memo._mark(long)
+
+    assert memo.named(at, digest) is None
+    assert length == len(long)
+
+
+def test_clearing_forgets_heads_and_bodies():
+    memo, at = Memo(), head()
+    memo.keep_head("raw", at)
+    memo.keep_named(at, b"body", "named")
+
+    memo.clear()
+
+    assert memo.head("raw") is None
+    assert memo.named(at, b"body") is None
+
+
+def test_what_is_used_stays_and_the_sum_of_costs_is_bounded():
+    halves: Halves[int] = Halves(100)
+
+    for i in range(1000):
+        halves.put(i, i, cost=1)
+        assert halves.get(0) == 0
+        assert len(halves) <= 100
+
+
+def test_what_is_not_used_is_forgotten():
+    halves: Halves[int] = Halves(10)
+
+    for i in range(20):
+        halves.put(i, i, cost=1)
+
+    assert halves.get(0) is None
+    assert halves.get(19) == 19
+
+
+def test_what_costs_more_than_half_is_not_taken():
+    halves: Halves[int] = Halves(10)
+
+    halves.put("large", 1, cost=6)
+
+    assert halves.get("large") is None
