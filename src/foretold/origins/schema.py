@@ -12,10 +12,12 @@ from typing import Any
 
 import orjson
 
-from foretold.origins.refusing import bad_value, count, depth, unknown_field
+from foretold.origins.refusing import bad_value, count, depth, unknown_field, values
 
 LARGEST_BYTES = 16 * 1024
 DEEPEST = 16
+# Each alternative costs a few milliseconds for every token, and all slots wait: 3,000 took seconds a token.
+MOST_VALUES = 1000
 MOST_REPEATS = 1000
 _TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
 _FORMATS = frozenset({"date", "time", "date-time", "uuid"})
@@ -50,6 +52,8 @@ def checked(name: str, value: Any) -> dict[str, Any]:
         raise bad_value(name, value, f"a schema nested no deeper than {DEEPEST}")
     if len(orjson.dumps(value)) > LARGEST_BYTES:
         raise bad_value(name, value, f"a schema of at most {LARGEST_BYTES} bytes")
+    if values(value) > MOST_VALUES:
+        raise bad_value(name, value, f"a schema of at most {MOST_VALUES} values")
     _check(name, value)
     return value
 

@@ -1,0 +1,154 @@
+"""Settings: typed, with units, and a mistake is told by file, line and nearest name."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foretold.config import load, load_file
+from foretold.config.example import example, shown
+from foretold.config.settings import Config
+from foretold.errors import ConfigError
+
+UPSTREAM = '[upstreams.openai]\nurl = "http://127.0.0.1:1/v1"\n'
+
+
+def uncommented(text: str) -> str:
+    """The documented example with every setting and every table in force."""
+    return re.sub(r"^# ((\[|\w+ = ).*)$", r"\1", text, flags=re.MULTILINE)
+
+
+def settings_of(kind: type) -> list[str]:
+    return [f.name for f in dataclasses.fields(kind) if "read" in f.metadata]
+
+
+def test_no_file_is_the_defaults():
+    config = load("")
+
+    assert config.server.port == 3673
+    assert config.server.host == "127.0.0.1"
+    assert config.cache.fresh == 86_400
+    assert config.cache.stale_if_error == 604_800
+
+
+def test_the_documented_example_is_the_defaults():
+    assert dataclasses.replace(load(example()), file=None) == load("")
+
+
+def test_every_line_of_the_documented_example_can_be_uncommented(monkeypatch, tmp_path):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    text = uncommented(example())
+    for line in ('model = "smollm2-135m"', 'path = "/classify"'):  # a route has an upstream or a model, models or a path
+        text = text.replace(f"\n{line}", f"\n# {line}")
+
+    config = load(text)
+
+    assert config.upstreams[0].key.text == "sk-test"
+    assert config.routes[0].upstream == "openai"
+
+
+def test_every_setting_stands_in_the_example_with_one_sentence():
+    text = example()
+
+    for kind in [Config, *(f.metadata.get("table") or f.metadata.get("tables") for f in dataclasses.fields(Config))]:
+        for name in settings_of(kind) if kind else ():
+            assert re.search(rf"^# {name} = .+  # \w.+", text, flags=re.MULTILINE), name
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[server]\n\nprot = 1", ":3: server.prot: unknown setting; did you mean `port`?"),
+        ("[sever]\nport = 1", ":1: sever: unknown setting; did you mean `server`?"),
+        ("[cache]\nfresh = 3600", ":2: cache.fresh: is 3600: 3600 of what? give the unit"),
+        ('[cache]\nfresh = "soon"', "give a number and a unit"),
+        ('[cache]\nfresh = "31d"', "give a duration from"),
+        ("[server]\nport = 70000", "give a whole number from 0 to 65535"),
+        ("[server]\nport = true", "give a whole number"),
+        ('[server]\nport = "1"', "give a whole number"),
+        ('[server]\nbody_limit = "20 megs"', "B, kB, MB"),
+        ('[server]\nhost = "0.0.0.0"', ":2: server.host: 0.0.0.0 is reachable from the network"),
+        ("a =", "is not TOML"),
+        (UPSTREAM + 'key = "sk-very-secret"', ":3: upstreams.openai.key: secrets come from outside"),
+        (UPSTREAM + 'key = { env = "NOT_SET_ANYWHERE" }', "the environment variable NOT_SET_ANYWHERE is not set"),
+        (UPSTREAM + 'key = { file = "/nowhere/at/all" }', "can't be read"),
+        ("[upstreams.x]\nretries = 1", ":1: upstreams.x: `url` is missing"),
+        ("[upstreams]\nopenai = 3", "give a table"),
+        ("[[routes]]\nname = 'a'\n[[routes]]\nname = 'b'\nkind = 'nodel'", ':5: routes[1].kind: is \'nodel\': give one of "model"'),
+        (UPSTREAM + "[[routes]]\nname = 'a'\nmodels = ['*']\nupstream = 'opnai'", "there is no upstream 'opnai'; did you mean 'openai'?"),
+        (UPSTREAM + "[[routes]]\nname = 'a'\nmodels = ['*']", "set one of the two"),
+        (UPSTREAM + "[[routes]]\nname = 'a'\nupstream = 'openai'", "which models does it take?"),
+        (UPSTREAM + "[[routes]]\nname = 'a'\nkind = 'json'\nupstream = 'openai'", "needs a path"),
+        (UPSTREAM + "[[routes]]\nname = 'a'\nkind = 'get'\npath = '/-/x'\nupstream = 'openai'", "give a path"),
+        (
+            UPSTREAM + "[[routes]]\nname = 'a'\nmodels = ['*']\nupstream = 'openai'\nscope = 'shared'\npass_credential = true",
+            ":7: routes[0].scope: everybody would share answers",
+        ),
+        ("[[api_keys]]\ntenant = 'a'\nsha256 = 'fk_the_key_itself'", ":3: api_keys[0].sha256: give the SHA-256"),
+        ("[[tiers]]\nstore = 'disk'\nlimit = '1 GiB'", "tiers are"),
+        (UPSTREAM + "[models.openai]\n", "an upstream has the same name"),
+        ("undeclared = 'nobody'", ":1: undeclared: there is no upstream 'nobody'"),
+    ],
+)
+def test_a_mistake_is_told_with_its_place_and_what_would_be_right(text, says):
+    with pytest.raises(ConfigError, match=re.escape(says)) as caught:
+        load(text, file=Path("foretold.toml"))
+
+    assert str(caught.value).startswith("foretold.toml")
+    assert "secret" not in str(caught.value).replace("secrets come", "")
+    assert "fk_the_key" not in str(caught.value)
+
+
+@given(st.data())
+def test_a_typo_in_any_setting_is_an_error_that_names_it(data):
+    kinds = {"server": "[server]\n", "cache": "[cache]\n", "logs": "[logs]\n"}
+    table = data.draw(st.sampled_from(sorted(kinds)))
+    kind = {f.name: f.metadata["table"] for f in dataclasses.fields(Config) if "table" in f.metadata}[table]
+    name = data.draw(st.sampled_from(settings_of(kind)))
+    at = data.draw(st.integers(0, len(name) - 1))
+    typo = name[:at] + "zz" + name[at + 1 :]
+
+    with pytest.raises(ConfigError) as caught:
+        load(f"# a comment\n{kinds[table]}{typo} = 1\n", file=Path("foretold.toml"))
+
+    assert str(caught.value).startswith(f"foretold.toml:3: {table}.{typo}: unknown setting")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("1h", 3600), ("90 s", 90), ("1.5h", 5400), ("2d", 172_800), ("0s", 0), ("5min", 300), ("forever", 2_592_000)],
+)
+def test_lifetimes_carry_their_unit(text, seconds):
+    assert load(f'[cache]\nfresh = "{text}"').cache.fresh == seconds
+
+
+@pytest.mark.parametrize(("text", "count"), [("1 MiB", 2**20), ("1MB", 10**6), ("2 GiB", 2**31), ("1024 KiB", 2**20)])
+def test_sizes_carry_their_unit(text, count):
+    assert load(f'[server]\nbody_limit = "{text}"').server.body_limit == count
+
+
+def test_secrets_come_from_the_environment_or_a_file_and_are_never_shown(monkeypatch, tmp_path):
+    monkeypatch.setenv("A_KEY", "sk-one")
+    (tmp_path / "key").write_text("sk-two\n")
+    text = UPSTREAM + f'key = {{ env = "A_KEY" }}\nheaders = {{ x-key = {{ file = "{tmp_path / "key"}" }} }}\n'
+
+    config = load(text)
+
+    assert config.upstreams[0].key.text == "sk-one"
+    assert config.upstreams[0].headers[0][1].text == "sk-two"
+    for told in (repr(config), str(shown(config))):
+        assert "sk-one" not in told
+        assert "sk-two" not in told
+
+
+def test_a_file_that_is_not_there_or_is_not_text_is_said_so(tmp_path):
+    with pytest.raises(ConfigError, match="No such file"):
+        load_file(tmp_path / "absent.toml")
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="UTF-8"):
+        load_file(tmp_path / "binary.toml")

@@ -1,0 +1,204 @@
+"""Order and promotion; and that no store can make an answer fail."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from foretold.contract.record import pack
+from foretold.errors import StoreError
+from foretold.keeping import QUEUE_BYTES, Keeping
+from foretold.stores.memory import MemoryStore
+from foretold.tier import Tier
+from foretold.tiers import Tiers
+from tests.clock import Clock
+from tests.fakes.records import NAMESPACE, SECRET, record
+
+
+class FakeStore:
+    """Bytes in a dict; fails, hangs or waits as it is told."""
+
+    name = "fake"
+    limit_bytes = 1
+
+    def __init__(self) -> None:
+        self.blobs: dict[str, bytes] = {}
+        self.fails = False
+        self.gate: asyncio.Event | None = None
+        self.puts: list[str] = []
+
+    @property
+    def held_bytes(self) -> int:
+        return sum(map(len, self.blobs.values()))
+
+    async def get(self, name):
+        await self._step()
+        return self.blobs.get(name)
+
+    async def put(self, name, blob, *, keep_s):
+        await self._step()
+        self.puts.append(name)
+        self.blobs[name] = blob
+
+    async def delete(self, name):
+        await self._step()
+        self.blobs.pop(name, None)
+
+    async def close(self):
+        return None
+
+    async def _step(self):
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.fails:
+            raise StoreError("the disk is on fire")
+
+
+class World:
+    def __init__(self, *, deadline_s: float = 5.0):
+        self.clock = Clock()
+        self.store = FakeStore()
+        self.tier = Tier(self.store, deadline_s=deadline_s)
+        self.memory = MemoryStore(2**20, largest_bytes=2**16, now_ms=self.clock)
+        self.tiers = Tiers(self.memory, [self.tier], secret=SECRET, now_ms=self.clock)
+        self.keeping = Keeping(self.tiers, secret=SECRET, largest_bytes=2**22, now_ms=self.clock)
+
+    def record(self, **members):
+        return record(made_ms=self.clock.now_ms, asked_ms=self.clock.now_ms, **members)
+
+
+async def test_what_is_kept_is_in_memory_at_once_and_below_soon():
+    world = World()
+    kept = world.record()
+
+    why_not = world.keeping.keep(kept)
+    found = await world.tiers.look_up(kept.key, NAMESPACE)
+    await world.keeping.flush()
+
+    assert why_not is None
+    assert found.tier == "memory"
+    assert found.held.body == kept.body
+    assert world.store.blobs[kept.key] == pack(kept, SECRET)
+    await world.keeping.close()
+
+
+async def test_what_is_found_below_comes_up_and_is_found_in_memory_next():
+    world = World()
+    kept = world.record()
+    world.store.blobs[kept.key] = pack(kept, SECRET)
+
+    first = await world.tiers.look_up(kept.key, NAMESPACE)
+    second = await world.tiers.look_up(kept.key, NAMESPACE)
+
+    assert (first.tier, second.tier) == ("fake", "memory")
+    assert second.held.record.made_ms == kept.made_ms
+
+
+async def test_a_tier_that_fails_is_a_miss_and_is_counted():
+    world = World()
+    world.store.fails = True
+
+    assert await world.tiers.look_up("0" * 64, NAMESPACE) is None
+    assert world.keeping.keep(world.record()) is None
+    await world.keeping.flush()
+    counts = world.tier.counts
+    assert (counts.lookups, counts.errors, counts.write_errors, counts.writes) == (1, 1, 1, 0)
+    await world.keeping.close()
+
+
+async def test_a_tier_slower_than_its_deadline_is_a_miss():
+    world = World(deadline_s=0.01)
+    world.store.gate = asyncio.Event()
+
+    assert await world.tiers.look_up("0" * 64, NAMESPACE) is None
+    assert world.tier.counts.errors == 1
+
+
+@pytest.mark.parametrize("damage", ["flipped", "cut", "another key", "another namespace", "another secret", "empty"])
+async def test_what_is_no_whole_record_of_this_query_is_absent_counted_and_deleted(damage):
+    world = World()
+    kept = world.record()
+    blob = bytearray(pack(kept, SECRET))
+    if damage == "flipped":
+        blob[-1] ^= 1
+    elif damage == "cut":
+        del blob[-1:]
+    elif damage == "another key":
+        blob = bytearray(pack(world.record(key="1" * 64), SECRET))
+    elif damage == "another namespace":
+        blob = bytearray(pack(world.record(namespace="2" * 64), SECRET))
+    elif damage == "another secret":
+        blob = bytearray(pack(kept, b"1" * 32))
+    else:
+        blob.clear()
+    world.store.blobs[kept.key] = bytes(blob)
+
+    found = await world.tiers.look_up(kept.key, NAMESPACE)
+
+    assert found is None
+    assert world.tiers.corrupt == 1
+    assert kept.key not in world.store.blobs
+    counts = world.tier.counts
+    assert counts.lookups == counts.hits + counts.misses + counts.errors == 1
+    assert counts.errors == 1
+
+
+async def test_a_record_held_for_one_namespace_is_never_given_to_another():
+    world = World()
+    kept = world.record()
+    world.keeping.keep(kept)
+
+    assert world.tiers.in_memory(kept.key, "f" * 64) is None
+    await world.keeping.close()
+
+
+async def test_writes_beyond_the_queues_bound_are_dropped_and_counted_and_no_answer_waits():
+    world = World()
+    world.store.gate = asyncio.Event()
+    body = b"x" * 2**21
+    for i in range(2 * QUEUE_BYTES // len(body)):
+        assert world.keeping.keep(world.record(key=f"{i:064}", body=body)) is None
+
+    assert world.tier.counts.dropped > 0
+    world.store.gate.set()
+    await world.keeping.flush()
+    assert world.tier.counts.writes + world.tier.counts.dropped == 2 * QUEUE_BYTES // len(body)
+    await world.keeping.close()
+
+
+async def test_a_record_longer_than_may_be_kept_is_not():
+    world = World()
+
+    assert world.keeping.keep(world.record(body=b"x" * 2**23)) == "too-long"
+
+
+async def test_a_record_whose_header_is_too_long_is_not_kept_and_harms_nothing():
+    world = World()
+
+    assert world.keeping.keep(world.record(model="m" * 20_000)) == "header-too-long"
+
+
+async def test_what_is_forgotten_while_it_waits_to_be_written_is_not_written():
+    world = World()
+    kept = world.record()
+    world.keeping.keep(kept)
+
+    await world.keeping.forget(kept.key)
+    await world.keeping.flush()
+
+    assert await world.tiers.look_up(kept.key, NAMESPACE) is None
+    assert kept.key not in world.store.blobs
+    await world.keeping.close()
+
+
+async def test_a_hit_is_never_written_back():
+    world = World()
+    kept = world.record()
+    world.store.blobs[kept.key] = pack(kept, SECRET)
+
+    for _ in range(3):
+        await world.tiers.look_up(kept.key, NAMESPACE)
+    await world.keeping.flush()
+
+    assert world.store.puts == []
