@@ -14,12 +14,11 @@ from typing import Any
 
 import aiohttp
 
-from foretold.assemble import Assembled, assemble, wall_ms
+from foretold.assemble import Assembled, application, assemble, wall_ms
 from foretold.config import load
 from foretold.datafolder import DataFolder
 from foretold.server.admin import Admin
 from foretold.server.serve import bind, server_for
-from foretold.serving import application
 from tests.asking import chat_body
 
 

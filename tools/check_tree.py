@@ -10,7 +10,9 @@ from pathlib import Path
 LONGEST_LINES = 400
 SOURCES = re.compile(r"^(src/.*\.py|worker/src/.*\.js)$")
 NEVER = {
-    "names a package registry": re.compile(rb"--(extra-)?index-url|--find-links|\"resolved\": *\"http|^ *registry *=", re.M),
+    "names a package registry": re.compile(
+        rb"--(extra-)?index-url|--find-links|\"resolved\": *\"http|^ *registry *=", re.M
+    ),
     "is unfinished": re.compile(rb"\b(TO" + rb"DO|FIX" + rb"ME|XX" + rb"X)\b"),
 }
 MAY_SAY_SO = {"tools/check_tree.py"}

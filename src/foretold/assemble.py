@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from foretold.config.checking import is_loopback
 from foretold.config.settings import Config, ModelSettings, RouteSettings, TierSettings, UpstreamSettings
 from foretold.config.values import Secret
 from foretold.contract.freshness import Lifetimes
 from foretold.datafolder import DataFolder, default_path
+from foretold.dialects.table import Dialects
 from foretold.generations import FileGenerations
 from foretold.keeping import Keeping
 from foretold.models.host import Host
@@ -22,8 +24,14 @@ from foretold.origins.local import LocalOrigin
 from foretold.origins.predict import TextPredictions
 from foretold.origins.upstream import Timeouts, Upstream
 from foretold.ports import Origin
+from foretold.purging import Purging
 from foretold.routes import Route, Routes
 from foretold.scope import Scope
+from foretold.server.admin import Admin
+from foretold.server.app import App
+from foretold.server.bodies import Bodies
+from foretold.server.guard import Doors, Guard
+from foretold.server.models import Models
 from foretold.stores.disk import DiskStore
 from foretold.stores.memory import MemoryStore
 from foretold.tier import Tier
@@ -99,6 +107,22 @@ def assemble(
         now_ms=now_ms,
     )
     return Assembled(node, secret, folder.admin_token(), models, set_aside)
+
+
+def application(config: Config, assembled: Assembled, *, base_url: str, is_ready: Callable[[], bool]) -> App:
+    node, server = assembled.node, config.server
+    doors = Doors.of(
+        bound_to=server.host, is_loopback=is_loopback(server.host), hosts=server.hosts, origins=server.allowed_origins
+    )
+    bodies = Bodies(limit_bytes=server.body_limit, together_bytes=server.bodies_together, timeout_s=server.body_timeout)
+    purging = Purging(node, assembled.secret)
+    return App(
+        node,
+        guard=Guard(doors, node.scope, Dialects(node.routes, base_url=base_url)),
+        bodies=bodies,
+        admin=Admin(node, purging, bodies, token=assembled.admin_token, is_ready=is_ready),
+        models=Models(node.routes, node.scope),
+    )
 
 
 def _stores(

@@ -22,7 +22,17 @@ from foretold.projections import calls, shapes
 from foretold.tiers import Held, Tiers
 
 _OURS = frozenset(
-    "cache-status cf-aig-cache-status cache-control etag expires last-modified pragma content-length set-cookie".split()
+    [
+        "cache-status",
+        "cf-aig-cache-status",
+        "cache-control",
+        "etag",
+        "expires",
+        "last-modified",
+        "pragma",
+        "content-length",
+        "set-cookie",
+    ]
 )
 
 

@@ -102,8 +102,7 @@ class Flight:
         except asyncio.CancelledError:
             self.error = OriginCut("the query was given up because nobody waited for it")
             raise
-        except Exception:
-            # A fault of ours must not leave riders waiting for ever: they are told, and it is logged whole.
+        except Exception:  # noqa: BLE001 - a fault of ours must not leave riders waiting: told, and logged whole
             _log.exception("a flight failed")
             self.error = OriginError("the answer could not be fetched because of a fault in Foretold")
         finally:

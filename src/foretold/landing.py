@@ -12,10 +12,10 @@ from foretold.contract.events import ends_cleanly, split
 from foretold.contract.freshness import Lifetimes, made_ms, upstream_lifetimes
 from foretold.contract.query import KEYED_HEADERS
 from foretold.contract.record import Record, kept_headers
+from foretold.memo import Named
 from foretold.ports import Asked, Incoming
 from foretold.projections import shapes
 from foretold.projections.fold import NotAnAnswer
-from foretold.memo import Named
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,9 @@ async def test_a_caller_may_accept_a_stale_answer_within_its_windows(upstream, t
     assert counted["stale"] == 1
 
 
-@pytest.mark.parametrize("headers", [{"foretold-ttl": "60"}, {"cf-aig-cache-ttl": "60"}, {"x-bf-cache-ttl": "1m"}], ids=str)
+@pytest.mark.parametrize(
+    "headers", [{"foretold-ttl": "60"}, {"cf-aig-cache-ttl": "60"}, {"x-bf-cache-ttl": "1m"}], ids=str
+)
 async def test_a_caller_may_lower_how_long_its_answer_is_kept(upstream, tmp_path, clock, headers):
     async with running(in_front_of(upstream.url, HOUR), tmp_path, now_ms=clock) as node:
         await node.chat("hello", headers)

@@ -31,7 +31,12 @@ def test_no_cache_skips_the_read_and_still_writes():
         (ASKED, Controls(no_store=True, no_cache=True), True, "no-store"),
         (ASKED, NONE, False, "route-stores-nothing"),
         (Asked("", "", "POST", "/x", passes="undeclared"), NONE, True, "undeclared"),
-        (Asked("chat", "m", "POST", "/x", passes="unkeyable-number"), Controls(no_store=True), True, "unkeyable-number"),
+        (
+            Asked("chat", "m", "POST", "/x", passes="unkeyable-number"),
+            Controls(no_store=True),
+            True,
+            "unkeyable-number",
+        ),
     ],
 )
 def test_a_pass_neither_reads_nor_joins_nor_writes_and_says_why(asked, controls, stores, detail):

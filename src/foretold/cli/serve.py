@@ -26,8 +26,8 @@ def command(config_file: Path | None, host: str | None, port: int | None, as_jso
     import asyncio
     import dataclasses
 
+    from foretold.cli.running import run
     from foretold.config.checking import check_reach
-    from foretold.serving import run
 
     config = read_config(config_file)
     here = config.server

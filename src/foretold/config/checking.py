@@ -51,6 +51,17 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def reachable(host: str) -> str:
+    """How a program of this machine names a host that a node listens on."""
+    try:
+        bound = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return host
+    if bound.is_unspecified:
+        return "127.0.0.1"
+    return f"[{bound}]" if bound.version == 6 else str(bound)
+
+
 def _check_tiers(config: Config, fail: Fail) -> None:
     stores = [t.store for t in config.tiers]
     if stores and stores not in (["memory"], ["memory", "disk"]):

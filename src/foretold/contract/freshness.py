@@ -16,7 +16,7 @@ _SECONDS = re.compile(r"[0-9]{1,10}")
 _IMF_FIXDATE = re.compile(
     r"[A-Z][a-z]{2}, ([0-9]{2}) ([A-Z][a-z]{2}) (19[7-9][0-9]|[2-9][0-9]{3}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) GMT"
 )
-_MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 
 class Verdict(StrEnum):

@@ -12,8 +12,18 @@ from foretold.errors import Malformed
 OPENAI_SHAPED = frozenset({"chat", "completion", "embedding", "responses", "messages", "moderation", "image"})
 
 _TAKEN_OUT = frozenset(
-    "model stream stream_options user metadata safety_identifier prompt_cache_key prompt_cache_retention "
-    "service_tier encoding_format".split()
+    [
+        "model",
+        "stream",
+        "stream_options",
+        "user",
+        "metadata",
+        "safety_identifier",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "service_tier",
+        "encoding_format",
+    ]
 )
 _NEVER_IGNORED = frozenset({"messages", "input", "prompt", "model", "tools"})
 _SERVER_STATE = ("background", "previous_response_id", "conversation", "container")

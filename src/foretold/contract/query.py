@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-KEYED_HEADERS = frozenset("anthropic-version anthropic-beta openai-beta openai-organization openai-project".split())
-INERT_HEADERS = frozenset("traceparent tracestate user-agent x-request-id idempotency-key content-type accept".split())
+KEYED_HEADERS = frozenset(
+    ["anthropic-version", "anthropic-beta", "openai-beta", "openai-organization", "openai-project"]
+)
+INERT_HEADERS = frozenset(
+    ["traceparent", "tracestate", "user-agent", "x-request-id", "idempotency-key", "content-type", "accept"]
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from foretold.errors import RecordCorrupt
 
 MAGIC = b"FTD\x01"
 MAX_HEADER_BYTES = 16 * 1024
-KEPT_HEADERS = frozenset("content-type content-language content-disposition openai-model openai-version".split())
+KEPT_HEADERS = frozenset(["content-type", "content-language", "content-disposition", "openai-model", "openai-version"])
 MAX_KEPT_HEADER_BYTES = 2 * 1024
 
 _SEAL_AT, _HEADER_AT = 8, 40
@@ -66,7 +66,16 @@ class Record:
 _KINDS = {"answer", "negative", "pointer"}
 _SHAPES = {"whole", "events", "vector"}
 _TEXTS = ("key", "namespace", "operation", "model", "revision", "kind", "content_type", "shape")
-_NUMBERS = "made_ms asked_ms fresh_s stale_while_revalidate_s stale_if_error_s status took_ms body_bytes".split()
+_NUMBERS = [
+    "made_ms",
+    "asked_ms",
+    "fresh_s",
+    "stale_while_revalidate_s",
+    "stale_if_error_s",
+    "status",
+    "took_ms",
+    "body_bytes",
+]
 _KNOWN = {f.name for f in dataclasses.fields(Record)} - {"body", "rest"} | {"body_sha256", "body_bytes"}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import orjson
+
 from foretold.contract.controls import Controls
 from foretold.contract.inputs import bytes_input, json_input
 from foretold.dialects.body import read_body
@@ -9,8 +11,6 @@ from foretold.dialects.openai import told
 from foretold.dialects.problem import problem
 from foretold.errors import ForetoldError
 from foretold.ports import Asked, Request
-
-import orjson
 
 
 class Declared:

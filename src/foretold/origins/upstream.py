@@ -21,8 +21,25 @@ from foretold.origins.coding import Identity, Unknown, decoder_for
 from foretold.ports import Asked, Forwarded
 
 _NOT_OURS_TO_PASS = frozenset(
-    "connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding upgrade "
-    "content-length content-encoding date server alt-svc strict-transport-security nel report-to".split()
+    [
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "content-length",
+        "content-encoding",
+        "date",
+        "server",
+        "alt-svc",
+        "strict-transport-security",
+        "nel",
+        "report-to",
+    ]
 )
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _MAX_HEADER_BYTES = 64 * 1024

@@ -34,7 +34,11 @@ SOON_S = 4
 
 
 def question(operation="chat", **members) -> Asked:
-    asked = {"messages": [{"role": "user", "content": "Name a colour."}]} if operation == "chat" else {"prompt": "One, two,"}
+    asked = (
+        {"messages": [{"role": "user", "content": "Name a colour."}]}
+        if operation == "chat"
+        else {"prompt": "One, two,"}
+    )
     body = json.dumps({"max_tokens": 8, "temperature": 0} | asked | members).encode()
     return Asked(operation=operation, model="m", method="POST", path="/x", body=body)
 
@@ -115,7 +119,9 @@ async def test_a_json_schema_is_obeyed(host):
 
 async def test_a_prediction_is_one_text(host):
     predictions = TextPredictions(LocalOrigin(host, ONE_SLOT))
-    asked = Asked(operation="predict", model="m", method="POST", path="/predict/m", body=b'{"prompt": "Hi", "max_tokens": 4}')
+    asked = Asked(
+        operation="predict", model="m", method="POST", path="/predict/m", body=b'{"prompt": "Hi", "max_tokens": 4}'
+    )
 
     incoming = await predictions.fetch(asked, Forwarded())
     body = b"".join([chunk async for chunk in incoming.chunks()])

@@ -43,7 +43,10 @@ def test_the_documented_example_is_the_defaults():
 def test_every_line_of_the_documented_example_can_be_uncommented(monkeypatch, tmp_path):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     text = uncommented(example())
-    for line in ('model = "smollm2-135m"', 'path = "/classify"'):  # a route has an upstream or a model, models or a path
+    for line in (
+        'model = "smollm2-135m"',
+        'path = "/classify"',
+    ):  # a route has an upstream or a model, models or a path
         text = text.replace(f"\n{line}", f"\n# {line}")
 
     config = load(text)
@@ -79,14 +82,21 @@ def test_every_setting_stands_in_the_example_with_one_sentence():
         (UPSTREAM + 'key = { file = "/nowhere/at/all" }', "can't be read"),
         ("[upstreams.x]\nretries = 1", ":1: upstreams.x: `url` is missing"),
         ("[upstreams]\nopenai = 3", "give a table"),
-        ("[[routes]]\nname = 'a'\n[[routes]]\nname = 'b'\nkind = 'nodel'", ':5: routes[1].kind: is \'nodel\': give one of "model"'),
-        (UPSTREAM + "[[routes]]\nname = 'a'\nmodels = ['*']\nupstream = 'opnai'", "there is no upstream 'opnai'; did you mean 'openai'?"),
+        (
+            "[[routes]]\nname = 'a'\n[[routes]]\nname = 'b'\nkind = 'nodel'",
+            ":5: routes[1].kind: is 'nodel': give one of \"model\"",
+        ),
+        (
+            UPSTREAM + "[[routes]]\nname = 'a'\nmodels = ['*']\nupstream = 'opnai'",
+            "there is no upstream 'opnai'; did you mean 'openai'?",
+        ),
         (UPSTREAM + "[[routes]]\nname = 'a'\nmodels = ['*']", "set one of the two"),
         (UPSTREAM + "[[routes]]\nname = 'a'\nupstream = 'openai'", "which models does it take?"),
         (UPSTREAM + "[[routes]]\nname = 'a'\nkind = 'json'\nupstream = 'openai'", "needs a path"),
         (UPSTREAM + "[[routes]]\nname = 'a'\nkind = 'get'\npath = '/-/x'\nupstream = 'openai'", "give a path"),
         (
-            UPSTREAM + "[[routes]]\nname = 'a'\nmodels = ['*']\nupstream = 'openai'\nscope = 'shared'\npass_credential = true",
+            UPSTREAM
+            + "[[routes]]\nname = 'a'\nmodels = ['*']\nupstream = 'openai'\nscope = 'shared'\npass_credential = true",
             ":7: routes[0].scope: everybody would share answers",
         ),
         ("[[api_keys]]\ntenant = 'a'\nsha256 = 'fk_the_key_itself'", ":3: api_keys[0].sha256: give the SHA-256"),

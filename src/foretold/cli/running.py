@@ -10,25 +10,17 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from foretold import __version__
-from foretold.assemble import Assembled, assemble, data_folder, models_of
+from foretold.assemble import Assembled, application, assemble, data_folder, models_of
 from foretold.cli.words import Progress, bold
-from foretold.config.checking import is_loopback
+from foretold.config.checking import is_loopback, reachable
 from foretold.config.settings import Config
 from foretold.datafolder import DataFolder
-from foretold.dialects.table import Dialects
 from foretold.models import bundled
 from foretold.models.manifest import SMOLLM2
 from foretold.observe.log import QueryLog
-from foretold.purging import Purging
-from foretold.server.admin import Admin
-from foretold.server.app import App
-from foretold.server.bodies import Bodies
-from foretold.server.guard import Doors, Guard
-from foretold.server.models import Models
 from foretold.server.serve import bind, serve, server_for
 
 
@@ -62,7 +54,7 @@ async def _serve(
 ) -> int:
     port = sock.getsockname()[1]
     host = config.server.host
-    address = f"http://{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{port}"
+    address = f"http://{reachable(host)}:{port}"
     state = {"ready": False}
 
     def started() -> None:
@@ -83,22 +75,6 @@ async def _serve(
     server = server_for(app, config.server)
     server.on_start = started
     return await serve(server, sock, stopping=stopping)
-
-
-def application(config: Config, assembled: Assembled, *, base_url: str, is_ready: Callable[[], bool]) -> App:
-    node, server = assembled.node, config.server
-    doors = Doors.of(
-        bound_to=server.host, is_loopback=is_loopback(server.host), hosts=server.hosts, origins=server.allowed_origins
-    )
-    bodies = Bodies(limit_bytes=server.body_limit, together_bytes=server.bodies_together, timeout_s=server.body_timeout)
-    purging = Purging(node, assembled.secret)
-    return App(
-        node,
-        guard=Guard(doors, node.scope, Dialects(node.routes, base_url=base_url)),
-        bodies=bodies,
-        admin=Admin(node, purging, bodies, token=assembled.admin_token, is_ready=is_ready),
-        models=Models(node.routes, node.scope),
-    )
 
 
 def _banner(config: Config, assembled: Assembled, address: str, folder: DataFolder, took_s: float) -> str:
