@@ -13,7 +13,7 @@ from foretold.contract.freshness import Judged, Verdict
 from foretold.contract.record import KEPT_HEADERS
 from foretold.contract.status import CacheStatus, client_cache_control, etag, etag_matches, listed, may_answer_304
 from foretold.errors import OriginError
-from foretold.flight import Ride
+from foretold.flight import Ride, collected
 from foretold.landing import is_events
 from foretold.memo import Named
 from foretold.outcome import Ended, How, Outcome
@@ -100,7 +100,7 @@ async def passed(incoming: Incoming, asked: Asked, outcome: Outcome, *, status: 
     came = _shape_that_came(incoming)
     if incoming.status == 200 and came == "events" and asked.operation in shapes.WHOLE_OF and not asked.streamed:
         try:
-            transcript = b"".join([chunk async for chunk in incoming.chunks()])
+            transcript = await collected(incoming.chunks())
         finally:
             await incoming.close()
         headers = [h for h in headers if h[0] != "content-type"] + [("content-type", shapes.JSON)]
@@ -152,7 +152,7 @@ def _ready(held: Held, named: Named, shape: str, tiers: Tiers) -> bytes:
     else:
         made = shapes.events(record.operation, body, shape=record.shape, usage=usage, randomness=randomness)
     # Ids of tool calls are fresh in every delivery, so such an answer is never ready beforehand.
-    if not calls.has_calls(body):
+    if made is not body and not calls.has_calls(body):
         held.shapes[shape, usage] = made
         tiers.grown(record.key, held, len(made))
     return made

@@ -17,6 +17,7 @@ from foretold.ports import Incoming
 
 SHARED_BUFFER_BYTES = 8 * 1024 * 1024
 AHEAD_BYTES = 256 * 1024
+LONGEST_WHOLE_BYTES = 32 * 1024 * 1024
 
 _log = logging.getLogger("foretold")
 
@@ -153,8 +154,8 @@ class Ride:
                 await self._wait()
 
     async def whole(self) -> bytes:
-        """All of the body; raises OriginError if it breaks off."""
-        return b"".join([chunk async for chunk in self.chunks()])
+        """All of the body; raises OriginError if it breaks off or is too long to be held."""
+        return await collected(self.chunks())
 
     async def leave(self) -> None:
         self.flight.left(self)
@@ -166,6 +167,19 @@ class Ride:
     def _raise_if_failed(self) -> None:
         if self.flight.error is not None:
             raise self.flight.error
+
+
+async def collected(chunks: AsyncIterator[bytes]) -> bytes:
+    """All chunks as one; raises OriginError if they are more than can be given in another shape."""
+    got, size = [], 0
+    async for chunk in chunks:
+        size += len(chunk)
+        if size > LONGEST_WHOLE_BYTES:
+            raise OriginError(
+                f"the answer is longer than {LONGEST_WHOLE_BYTES} bytes: too long to be given in another shape"
+            )
+        got.append(chunk)
+    return b"".join(got)
 
 
 class Flights:

@@ -90,7 +90,9 @@ class Tiers:
                 continue
             self._into_memory(key, held)
             return Found(held, tier.name)
-        return None
+        # Look again: a flight that was missed before may have landed while a tier was asked.
+        held = self.in_memory(key, namespace)
+        return Found(held, self.memory.name) if held is not None else None
 
     async def by_key(self, key: str) -> Found | None:
         """The record under a key, whosever it is: for those who run the node.  Not counted."""

@@ -55,7 +55,8 @@ def without_usage(transcript: bytes) -> bytes:
     if b'"usage"' not in transcript:
         return transcript
     found, rest = split(transcript)
-    return b"".join(event.raw for event in found if not tells_only_usage(event)) + rest
+    told = [event.raw for event in found if not tells_only_usage(event)]
+    return transcript if len(told) == len(found) else b"".join(told) + rest
 
 
 def tells_only_usage(event: Event | bytes) -> bool:
