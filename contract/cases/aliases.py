@@ -93,6 +93,7 @@ _BIFROST = [
 
 _TOGETHER = [
     _read("a request that says nothing asks nothing", [["accept", "*/*"]], rule="C1"),
+    _read("another header's no-store asks nothing", [["x-note", "no-store"], ["pragma", "no-cache"]], rule="C1"),
     _read(
         "two lines of Cache-Control are both read",
         [["Cache-Control", "no-cache"], ["cache-control", "max-age=5"]],

@@ -138,6 +138,90 @@ _FOR_THOSE_WHO_ASKED = [
 ]
 
 
+_STREAMED = f"data: {_told(_ONE)}\n\n" + 'data: {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}\n\n'
+_STREAMED_USAGE = f"{_STREAMED}data: {_USAGE}\n\ndata: [DONE]\n\n"
+_WHOLE = '{"choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}]}'
+_WHOLE_CALL = f'{{"choices":[{{"message":{{"tool_calls":[{{"id":"{_ONE}"}}]}}}}]}}'
+
+
+def _given_whole(name: str, body: str, out: Any, *, shape: str, operation: str = "chat", **rest: Any) -> Vector:
+    given = {"operation": operation, "shape": shape, "body": utf8(body), **rest}
+    return gives(name, "P3", "whole", given, out if isinstance(out, dict) else utf8(out))
+
+
+def _given_events(name: str, body: str, out: str, *, shape: str, operation: str = "chat", **rest: Any) -> Vector:
+    given = {"operation": operation, "shape": shape, "body": utf8(body), "usage": False, **rest}
+    return gives(name, "P3", "events", given, utf8(out))
+
+
+def _whole_call(id_: str) -> dict[str, Any]:
+    message = {"role": "assistant", "content": None, "tool_calls": [{"id": id_}]}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+    return {"object": "chat.completion", "choices": [choice], "usage": {"total_tokens": 6}}
+
+
+_CHANCE_GIVEN = {"randomness": hexed(_CHANCE)}
+_SHAPES = [
+    _given_whole(
+        "a whole answer is given byte for byte", f" {_WHOLE}\n", f" {_WHOLE}\n", shape="whole", **_CHANCE_GIVEN
+    ),
+    _given_whole(
+        "the calls of a record get fresh ids when it is given whole",
+        _WHOLE_CALL,
+        _WHOLE_CALL.replace(_ONE, _NEW_ONE),
+        shape="whole",
+        **_CHANCE_GIVEN,
+    ),
+    _given_whole("without randomness a whole answer's calls keep their ids", _WHOLE_CALL, _WHOLE_CALL, shape="whole"),
+    _given_whole(
+        "a json route's tool_calls are none of ours",
+        _WHOLE_CALL,
+        _WHOLE_CALL,
+        shape="whole",
+        operation="json /a",
+        **_CHANCE_GIVEN,
+    ),
+    _given_whole(
+        "a transcript is given whole, with fresh ids",
+        _STREAMED_USAGE,
+        _whole_call(_NEW_ONE),
+        shape="events",
+        **_CHANCE_GIVEN,
+    ),
+    _given_whole(
+        "without randomness a transcript is given whole with its ids",
+        _STREAMED_USAGE,
+        _whole_call(_ONE),
+        shape="events",
+    ),
+    _given_events(
+        "a transcript is given byte for byte to those who asked for usage",
+        _STREAMED_USAGE,
+        _STREAMED_USAGE,
+        shape="events",
+        usage=True,
+    ),
+    _given_events("others get it without usage", _STREAMED_USAGE, f"{_STREAMED}data: [DONE]\n\n", shape="events"),
+    _given_events(
+        "a transcript's calls get fresh ids",
+        _STREAMED_USAGE,
+        _STREAMED_USAGE.replace(_ONE, _NEW_ONE),
+        shape="events",
+        usage=True,
+        **_CHANCE_GIVEN,
+    ),
+    _given_events(
+        "a text completion's transcript keeps every id",
+        _STREAMED_USAGE,
+        _STREAMED_USAGE,
+        shape="events",
+        operation="completion",
+        usage=True,
+        **_CHANCE_GIVEN,
+    ),
+]
+
+
 def _asks(name: str, body: str, out: Any) -> Vector:
     return gives(name, "R3", "question_of", {"body": utf8(body)}, out)
 
@@ -173,4 +257,9 @@ _PREDICT = [
     _answers("no content is an empty output", {"content": None}, '{"output":""}'),
 ]
 
-FILES = {"fresh-ids": only_python(_IDS), "usage": only_python(_FOR_THOSE_WHO_ASKED), "predict": only_python(_PREDICT)}
+FILES = {
+    "fresh-ids": only_python(_IDS),
+    "shapes": only_python(_SHAPES),
+    "usage": only_python(_FOR_THOSE_WHO_ASKED),
+    "predict": only_python(_PREDICT),
+}

@@ -185,6 +185,72 @@ _FOLDED = [
         whole({"content": "x"}, system_fingerprint="fp"),
     ),
     _folds(
+        "what every event tells is taken from the first that tells it",
+        _sse(
+            chunk({"content": "x"}, service_tier=None),
+            chunk({}, service_tier="flex"),
+            chunk({}, "stop", service_tier="auto", created=5, model="other"),
+        ),
+        whole({"content": "x"}, service_tier="flex"),
+    ),
+    _folds(
+        "a member told again replaces the first, but for null",
+        _sse(chunk({"content": "x"}, a=1, b={"c": 1}, d=None), chunk({}, "stop", a=2, b=None, d=None)),
+        whole({"content": "x"}, a=2, b={"c": 1}, d=None),
+    ),
+    _folds(
+        "usage that is never told is absent", _sse(chunk({"content": "x"}, "stop", usage=None)), whole({"content": "x"})
+    ),
+    _folds(
+        "a part told as another kind replaces the first",
+        _sse(
+            chunk({"content": "x", "a": "1", "b": [1], "c": {"d": 1}, "e": 1}),
+            chunk({"a": 2, "b": "2", "c": [2], "e": True}, "stop"),
+        ),
+        whole({"content": "x", "a": 2, "b": "2", "c": [2], "e": True}),
+    ),
+    _folds(
+        "a part told as null after a value stays",
+        _sse(chunk({"content": "x", "a": [1]}), chunk({"content": None, "a": None}, "stop")),
+        whole({"content": "x", "a": [1]}),
+    ),
+    _folds(
+        "objects inside a delta grow together",
+        _sse(chunk({"audio": {"id": "a", "data": "AA"}}), chunk({"audio": {"data": "BB", "n": 1}}, "stop")),
+        whole({"audio": {"id": "a", "data": "AABB", "n": 1}}),
+    ),
+    _folds(
+        "a name told in pieces is joined",
+        _sse(
+            chunk(call(0, id="a", function={"name": "get_", "arguments": ""})),
+            chunk(call(0, function={"name": "weather", "arguments": "{}"}), "tool_calls"),
+        ),
+        whole({"tool_calls": [{"id": "a", "function": {"name": "get_weather", "arguments": "{}"}}]}, "tool_calls"),
+    ),
+    _folds(
+        "a function call told in pieces is joined",
+        _sse(
+            chunk({"function_call": {"name": "get", "arguments": '{"a"'}}),
+            chunk({"function_call": {"arguments": ":1}"}}, "function_call"),
+        ),
+        whole({"function_call": {"name": "get", "arguments": '{"a":1}'}}, "function_call"),
+    ),
+    _folds(
+        "calls without an index are calls of their own",
+        _sse(chunk({"tool_calls": [{"id": "a"}]}), chunk({"tool_calls": [{"id": "b"}]}, "tool_calls")),
+        whole({"tool_calls": [{"id": "a"}, {"id": "b"}]}, "tool_calls"),
+    ),
+    _folds(
+        "a choice without an index is the first",
+        _sse({**HEAD, "choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]}),
+        whole({"content": "x"}),
+    ),
+    _folds(
+        "an error told in a stream is not lost",
+        _sse(chunk({"content": "x"}), {"error": {"message": "overloaded"}}),
+        {**whole({"content": "x"}, None), "error": {"message": "overloaded"}},
+    ),
+    _folds(
         "comments and named events without data are no part of an answer",
         ": ping\n\nevent: x\n\n" + _sse(chunk({"content": "x"}, "stop")),
         whole({"content": "x"}),

@@ -58,6 +58,18 @@ _VERDICTS = [
 ]
 
 
+_BY_DEFAULT = [
+    _judged(
+        f"by default a record of {age_s} seconds is {verdict}",
+        {"made_ms": _MADE, "now_ms": _MADE + age_s * 1000},
+        verdict,
+        age_s,
+        86_400 - age_s,
+    )
+    for age_s, verdict in [(86_399, "fresh"), (86_400, "stale"), (691_199, "stale"), (691_200, "dead")]
+]
+
+
 def _may(op: str, name: str, given: dict[str, Any], out: bool) -> Vector:
     return gives(name, "F1", op, given, out)
 
@@ -73,6 +85,18 @@ _STALE = [
         False,
     ),
     _may("may_revalidate_behind", "a record ahead of our clock may be given meanwhile", _at(-60), True),
+    _may(
+        "may_revalidate_behind",
+        "by default a record may be given meanwhile for a second day",
+        {"made_ms": _MADE, "now_ms": _MADE + 172_799_000},
+        True,
+    ),
+    _may(
+        "may_revalidate_behind",
+        "by default a record may not be given meanwhile on the third day",
+        {"made_ms": _MADE, "now_ms": _MADE + 172_800_000},
+        False,
+    ),
     _may("may_replace_error", "a fresh record replaces no error", _at(99), False),
     _may("may_replace_error", "a stale record may replace an error", _at(299), True),
     _may("may_replace_error", "a dead record may not replace an error", _at(300), False),
@@ -207,4 +231,29 @@ _UPSTREAM = [
     ),
 ]
 
-FILES = {"freshness": _AGES + _VERDICTS + _STALE + _ACCEPTED + _KEPT_IN_KV + _WHEN_MADE, "upstream": _UPSTREAM}
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_UPSTREAM += [
+    _upstream(
+        f"an Expires in {month} is read",
+        {"expires": f"Sun, 01 {month} 2023 00:00:30 GMT", "date": f"Sun, 01 {month} 2023 00:00:00 GMT"},
+        30,
+    )
+    for month in _MONTHS
+]
+_UPSTREAM += [
+    _upstream(
+        name,
+        {"expires": f"Sun, 01 {month} 2023 00:00:00 GMT", "date": f"Sun, 28 {month_of_date} 2023 23:00:00 GMT"},
+        fresh_s,
+    )
+    for name, month_of_date, month, fresh_s in [
+        ("March follows on February", "Feb", "Mar", 3600),
+        ("October comes after September", "Sep", "Oct", 86_400),
+        ("May has passed in June", "Jun", "May", None),
+    ]
+]
+
+FILES = {
+    "freshness": _AGES + _VERDICTS + _BY_DEFAULT + _STALE + _ACCEPTED + _KEPT_IN_KV + _WHEN_MADE,
+    "upstream": _UPSTREAM,
+}

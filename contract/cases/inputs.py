@@ -263,6 +263,13 @@ _IDS = [
         {"messages": [{"tool_call_id": "a"}]},
     ),
     _keyed(
+        "blocks in a completion stay",
+        "K7",
+        "completion",
+        {"messages": [{"content": [{"type": "tool_use", "id": "a"}]}]},
+        {"messages": [{"content": [{"type": "tool_use", "id": "a"}]}]},
+    ),
+    _keyed(
         "ids in predict stay",
         "K7",
         "predict",
@@ -375,6 +382,8 @@ _EMBEDDINGS = [
             ("tokens and texts in one row", '{"input":[1,"a"]}'),
             ("an object", '{"input":{"0":"a"}}'),
             ("a list of nulls", '{"input":[null]}'),
+            ("a list of lists of texts", '{"input":[["a"]]}'),
+            ("a list of tokens and a fraction", '{"input":[[1,1.5]]}'),
         ]
     ),
 ]

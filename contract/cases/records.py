@@ -119,11 +119,18 @@ _PACKED = [
 
 _EMPTY_HEADER_BYTES = len(rfc8785.dumps(_header({**_MEMBERS, "model": ""}, _BODY)))
 _LARGEST = {**_MEMBERS, "model": "m" * (16 * 1024 - _EMPTY_HEADER_BYTES)}
+_PACKED += [_packs("a header of 16 KiB is packed", "R1", _LARGEST)]
 _UNPACKED = [
     _unpacks("a record comes back as it was packed", "R1", _MEMBERS),
     _unpacks("a streamed record comes back", "R3", _STREAMED, b"data: {}\n\ndata: [DONE]\n\n"),
     _unpacks("a record with an empty body comes back", "R1", _MEMBERS, b""),
     _unpacks("a later writer's members come back", "R2", _MEMBERS, rest={"colour": "blue", "depth": [1, {"a": None}]}),
+    _unpacks(
+        "a later writer's members of our own words come back", "R2", _MEMBERS, rest={"body": "x", "rest": {"a": 1}}
+    ),
+    _unpacks("a negative record comes back", "P2", {**_MEMBERS, "kind": "negative", "status": 404}),
+    _unpacks("a pointer comes back", "R4", {**_MEMBERS, "kind": "pointer"}, b""),
+    _unpacks("a vector comes back", "R2", {**_MEMBERS, "shape": "vector"}, b"\x00\x00\x80?"),
     _unpacks("fractions in usage come back", "R2", _COSTLY),
     _unpacks("a header of 16 KiB comes back", "R1", _LARGEST),
     _corrupt(
@@ -162,9 +169,11 @@ _DAMAGED = [
     ]
 ]
 
+_OTHER_TEXTS = ("namespace", "operation", "model", "revision", "kind", "content_type", "shape")
 _WRONG_MEMBERS = [
     *(_without(member) for member in sorted(set(_header(_MEMBERS, _BODY)) - {"usage"})),
     _wrong("a key that is no text is corrupt", key=1),
+    *(_wrong(f"a record whose {name} is a number is corrupt", **{name: 5}) for name in _OTHER_TEXTS),
     _wrong("a status that is a text is corrupt", status="200"),
     _wrong("a status that is true is corrupt", status=True),
     _wrong("a time with a fraction is corrupt", made_ms=1.5),

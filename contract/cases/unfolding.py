@@ -132,6 +132,42 @@ _UNFOLDED = [
         ],
     ),
     _unfolds(
+        "a refusal goes out in pieces",
+        whole({"refusal": "I can't"}),
+        [
+            chunk({"role": "assistant", "content": None, "refusal": ""}),
+            chunk({"refusal": "I "}),
+            chunk({"refusal": "can't"}),
+            chunk({}, "stop"),
+        ],
+    ),
+    _unfolds(
+        "reasoning by its other name goes out in pieces before content",
+        whole({"content": "x", "reasoning": "h m"}),
+        [
+            chunk({"role": "assistant", "content": "", "reasoning": ""}),
+            chunk({"reasoning": "h "}),
+            chunk({"reasoning": "m"}),
+            chunk({"content": "x"}),
+            chunk({}, "stop"),
+        ],
+    ),
+    _unfolds(
+        "content in parts goes out at once",
+        whole({"content": [{"type": "text", "text": "a b"}]}),
+        [chunk({"role": "assistant", "content": [{"type": "text", "text": "a b"}]}), chunk({}, "stop")],
+    ),
+    _unfolds(
+        "choices without an index are numbered as they stand",
+        {**HEAD, "choices": [{"message": {"role": "assistant", "content": None}, "finish_reason": "stop"}] * 2},
+        [
+            chunk({"role": "assistant", "content": None}),
+            chunk({}, "stop"),
+            chunk({"role": "assistant", "content": None}, index=1),
+            chunk({}, "stop", index=1),
+        ],
+    ),
+    _unfolds(
         "choices go out one after the other",
         {
             **HEAD,
@@ -155,6 +191,28 @@ _UNFOLDED = [
         [
             {**HEAD, "object": "text_completion", "choices": [{"index": 0, "text": text, "finish_reason": end}]}
             for text, end in (("a ", None), ("b", None), ("", "stop"))
+        ],
+        operation="completion",
+    ),
+    _unfolds(
+        "a text completion's logprobs go out whole with its last event",
+        {**HEAD, "choices": [{"index": 0, "text": "a", "logprobs": {"tokens": ["a"]}, "finish_reason": "stop"}]},
+        [
+            {
+                **HEAD,
+                "object": "text_completion",
+                "choices": [{"index": 0, "text": text, "logprobs": logprobs, "finish_reason": end}],
+            }
+            for text, logprobs, end in (("a", None, None), ("", {"tokens": ["a"]}, "stop"))
+        ],
+        operation="completion",
+    ),
+    _unfolds(
+        "text completions without an index are numbered as they stand",
+        {**HEAD, "choices": [{"text": "", "finish_reason": "stop"}] * 2},
+        [
+            {**HEAD, "object": "text_completion", "choices": [{"index": i, "text": "", "finish_reason": "stop"}]}
+            for i in (0, 1)
         ],
         operation="completion",
     ),

@@ -58,7 +58,7 @@ def is_corrupt(blob: bytes) -> bool:
 
 
 def judged(given: Given) -> tuple[freshness.Judged, freshness.Lifetimes]:
-    lifetimes = freshness.Lifetimes(**given["lifetimes"])
+    lifetimes = freshness.Lifetimes(**given.get("lifetimes", {}))
     return freshness.judge(given["made_ms"], lifetimes, given["now_ms"]), lifetimes
 
 

@@ -35,6 +35,27 @@ def whole_with_fresh_ids(given: Given) -> Any:
     return whole
 
 
+def whole(given: Given) -> Any:
+    """The bytes of an answer that came whole; what the JSON of a folded one says."""
+    body = bytes_of(given["body"])
+    found = shapes.whole(given["operation"], body, shape=given["shape"], randomness=randomness_of(given))
+    return found if given["shape"] == "whole" else json.loads(found)
+
+
+def events(given: Given) -> bytes:
+    return shapes.events(
+        given["operation"],
+        bytes_of(given["body"]),
+        shape=given["shape"],
+        usage=given["usage"],
+        randomness=randomness_of(given),
+    )
+
+
+def randomness_of(given: Given) -> bytes | None:
+    return bytes_of(given["randomness"]) if "randomness" in given else None
+
+
 OPERATIONS: dict[str, Callable[[Given], Any]] = {
     "whole_of": lambda g: shapes.folded(g["operation"], bytes_of(g["transcript"])),
     "transcript_of": transcript_of,
@@ -44,6 +65,8 @@ OPERATIONS: dict[str, Callable[[Given], Any]] = {
     "transcript_with_fresh_ids": lambda g: calls.transcript_with_fresh_ids(
         bytes_of(g["transcript"]), bytes_of(g["randomness"])
     ),
+    "whole": whole,
+    "events": events,
     "without_usage": lambda g: shapes.without_usage(bytes_of(g["transcript"])),
     "tells_only_usage": lambda g: shapes.tells_only_usage(bytes_of(g["event"])),
     "question_of": lambda g: predict.question_of(bytes_of(g["body"])),

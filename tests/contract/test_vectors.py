@@ -14,7 +14,7 @@ from foretold.contract.canonical import Unkeyable
 from foretold.errors import ForetoldError, Refused
 from foretold.projections.fold import NotAnAnswer
 from tests.contract import answer_operations, key_operations, projection_operations
-from tests.contract.values import bytes_of, is_same
+from tests.contract.values import STATUSES, bytes_of, is_same
 
 CONTRACT = Path(__file__).parents[2] / "contract"
 OPERATIONS = {**key_operations.OPERATIONS, **answer_operations.OPERATIONS, **projection_operations.OPERATIONS}
@@ -40,6 +40,7 @@ def _error_of(error: ForetoldError | Unkeyable | ValueError) -> str:
         case Unkeyable():
             return error.why
         case Refused():
+            assert error.status_here == STATUSES[error.code_here]
             return error.code_here
         case ForetoldError():
             return error.code

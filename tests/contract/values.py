@@ -8,6 +8,9 @@ from typing import Any
 
 SECRET = bytes(32)
 
+STATUSES = {"malformed_body": 400, "bad_control": 400, "two_credentials": 400, "bad_credential": 401}
+"""What HTTP callers get for an error's code."""
+
 
 def bytes_of(told: dict[str, Any]) -> bytes:
     """Bytes told as utf8, base64, hex, or as texts repeated."""

@@ -8,7 +8,7 @@ import { ending } from "../src/contract/endings.js";
 import { RecordCorrupt } from "../src/contract/errors.js";
 import { Splitter, endsCleanly, split } from "../src/contract/events.js";
 import {
-  accepts, ageS, judge, kvExpirationS, madeMs, mayReplaceError, mayRevalidateBehind, upstreamLifetimes,
+  LIFETIMES, accepts, ageS, judge, kvExpirationS, madeMs, mayReplaceError, mayRevalidateBehind, upstreamLifetimes,
 } from "../src/contract/freshness.js";
 import { callerTag, generationName, implicitTags, isAlive, isCallerTag } from "../src/contract/generations.js";
 import { edgeMayStore, mayFallBack, retryAfterS } from "../src/contract/manners.js";
@@ -50,7 +50,7 @@ async function isCorrupt(blob) {
   }
 }
 
-function judged({ made_ms: made, lifetimes, now_ms: now }) {
+function judged({ made_ms: made, lifetimes = LIFETIMES, now_ms: now }) {
   return [judge(made, lifetimes, now), lifetimes];
 }
 

@@ -4,6 +4,9 @@ import { textOf, utf8 } from "../src/contract/bytes.js";
 
 export const SECRET = new Uint8Array(32);
 
+/** What HTTP callers get for an error's code. */
+export const STATUSES = { malformed_body: 400, bad_control: 400, two_credentials: 400, bad_credential: 401 };
+
 /** Bytes told as utf8, base64, hex, or as texts repeated. */
 export function bytesOf(told) {
   const [[notation, value]] = Object.entries(told);

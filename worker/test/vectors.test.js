@@ -4,10 +4,10 @@ import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import { test } from "node:test";
 
-import { ForetoldError, Unkeyable } from "../src/contract/errors.js";
+import { ForetoldError, Refused, Unkeyable } from "../src/contract/errors.js";
 import { OPERATIONS as OF_ANSWERS } from "../operations/answers.js";
 import { OPERATIONS as OF_KEYS } from "../operations/keys.js";
-import { bytesOf } from "../operations/values.js";
+import { STATUSES, bytesOf } from "../operations/values.js";
 
 const FOLDER = new URL("../../contract/vectors/", import.meta.url);
 const OPERATIONS = { ...OF_KEYS, ...OF_ANSWERS };
@@ -22,6 +22,7 @@ const ran = new Set();
 
 function errorOf(error) {
   if (error instanceof Unkeyable) return error.why;
+  if (error instanceof Refused) assert.equal(error.status, STATUSES[error.code]);
   if (error instanceof ForetoldError) return error.code;
   if (error instanceof RangeError) return "unpackable";
   if (error instanceof TypeError && error.code === "ERR_ENCODING_INVALID_ENCODED_DATA") return "not_utf8";
