@@ -10,8 +10,10 @@ from answers import ANSWER_BYTES, TRANSCRIPT
 
 CHAT = "/v1/chat/completions"
 NUMBER = "@NUMBER@"
-# More records than a memory tier of 1 MiB holds: asked in turn, each has left it when its turn comes again.
-KEYS_ON_DISK = 2000
+# More records than a memory tier of 1 MiB holds: asked in turn, each has left it when its turn comes again.  Only the
+# last ones of one load may still be there when the next one begins.
+KEYS_ON_DISK = 3000
+MOST_IN_MEMORY = 750
 
 _QUESTION = "What is the capital of France, since when, and how many people live there? Ref "
 

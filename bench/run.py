@@ -26,7 +26,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from answers import TRANSCRIPT, WHOLE
-from cases import CASES, CHAT, EVENTS, KEYS_ON_DISK, NEW, NUMBER, OTHER_BYTES, SAME, Case
+from cases import CASES, CHAT, EVENTS, KEYS_ON_DISK, MOST_IN_MEMORY, NEW, NUMBER, OTHER_BYTES, SAME, Case
 from figures import Measured, table
 from servers import HERE, LOAD_CORE, SERVER_CORE, Mock, Node, Server
 
@@ -121,9 +121,9 @@ def measured(running: dict[str, Server], *, rounds: int, seconds: int) -> dict[s
         load(case, running, seconds=_WARM_UP_S, first=next(numbers))
     for number in range(rounds):
         for case in CASES if number % 2 == 0 else tuple(reversed(CASES)):
-            print(f"\r\033[K{number + 1}/{rounds} {case.name}", end="", file=sys.stderr, flush=True)
             got[case.name].append(load(case, running, seconds=seconds, first=next(numbers)))
-    print("\r\033[K", end="", file=sys.stderr, flush=True)
+            cpu_us = got[case.name][-1].cpu_us
+            print(f"round {number + 1} of {rounds}: {case.name}, {cpu_us:.1f} µs", file=sys.stderr, flush=True)
     return got
 
 
@@ -143,7 +143,7 @@ def load(case: Case, running: dict[str, Server], *, seconds: int, first: int) ->
         raise Wrong(f"{case.name}: {requests} misses made {calls} calls of the upstream")
     if case.tier is not None and calls:
         raise Wrong(f"{case.name}: {calls} of {requests} requests reached the upstream")
-    if case.tier and hits < requests:
+    if case.tier and hits < requests - (MOST_IN_MEMORY if case.tier == "disk" else 0):
         raise Wrong(f"{case.name}: {hits} of {requests} requests were answered from {case.tier}")
     return Measured(
         cpu_us=spent_ns / 1000 / requests,

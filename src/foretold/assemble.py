@@ -211,7 +211,6 @@ def _route(
         asks_usage=settings.ask_usage,
         passes_credential=settings.pass_credential,
         finishes_alone=settings.finish_and_store,
-        answer_limited=manifest is not None,
         revision=revision(manifest) if manifest is not None else settings.revision,
         engine=engine,
         keyed_headers=frozenset(settings.keyed_headers),

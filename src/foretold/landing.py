@@ -41,7 +41,7 @@ def record_of(departure: Departure, incoming: Incoming, body: bytes, *, now_ms: 
     shape = "events" if is_events(headers.get("content-type", "")) else "whole"
     value, why = _judged(asked, incoming.status, headers.get("content-type", ""), body, shape)
     if why is None:
-        limited = asked.limited or named.route.answer_limited
+        limited = asked.limited or named.route.origin.limits_answers
         why = storable.why_not(asked.operation, incoming.status, value, limited=limited)
     if why is not None:
         return why

@@ -97,9 +97,13 @@ class Incoming(Protocol):
 
 
 class Origin(Protocol):
-    """Whatever makes a prediction."""
+    """Whatever makes a prediction.
+
+    `limits_answers` says that it ends every answer at a limit of its own, which counts as given in the request.
+    """
 
     name: str
+    limits_answers: bool
 
     async def fetch(self, asked: Asked, forwarded: Forwarded) -> Incoming:
         """The answer once its head is here.

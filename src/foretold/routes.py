@@ -18,8 +18,7 @@ MODEL_OPERATIONS = frozenset({"chat", "completion", "predict"})
 class Route:
     """`kind` is `model`, `json`, `get` or `undeclared`; `models` are patterns of names, `path` one of a declared route.
 
-    `answer_limited` says that the origin itself
-    limits every answer, as if the request had.  `known_model` is the one that this node runs itself.
+    `known_model` is the one that this node runs itself.
     """
 
     name: str
@@ -34,7 +33,6 @@ class Route:
     asks_usage: bool = True
     passes_credential: bool = False
     finishes_alone: bool = False
-    answer_limited: bool = False
     revision: str = ""
     engine: str | None = None
     keyed_headers: frozenset[str] = frozenset()

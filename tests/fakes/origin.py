@@ -45,6 +45,7 @@ class FakeOrigin:
 
     def __init__(self, *answers: FakeIncoming | ForetoldError, name: str = "fake"):
         self.name = name
+        self.limits_answers = False
         self.asked: list[Asked] = []
         self.forwarded: list[Forwarded] = []
         self._answers = answers

@@ -33,6 +33,7 @@ _ERRORS_ONLY = 1
 
 def main() -> None:
     began_s = time.monotonic()
+    _drop_inherited_files()
     answers = _keep_stdout_to_ourselves()
     launch = launch_of(sys.stdin.buffer.readline())
     confine(launch)
@@ -161,6 +162,14 @@ def _lowered(limit: int, wanted_bytes: int) -> tuple[int, int]:
     hard = resource.getrlimit(limit)[1]
     lowered = wanted_bytes if hard == resource.RLIM_INFINITY else min(wanted_bytes, hard)
     return lowered, lowered
+
+
+def _drop_inherited_files() -> None:
+    """Whatever the node had open stays out of native code's reach: event loops differ in what they let through.
+
+    uvloop passed on the store of kept answers, open for writing.
+    """
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
 
 
 def _keep_stdout_to_ourselves() -> BinaryIO:

@@ -64,13 +64,15 @@ class Manifest:
 def revision(manifest: Manifest) -> str:
     """Which model this is, for keys: equal as long as its answers may stand for each other (rule K9).
 
-    The engine's build is not in it, nor what only changes how many are answered at once.
+    Its own limit of an answer is in it, as a request's would be in the key.  The engine's build is not, nor what only
+    changes how many are answered at once.
     """
     promise = {
         "files": [list(file) for file in manifest.files],
         "template": manifest.chat_template,
         "engine": manifest.engine,
         "context": manifest.context,
+        "max_tokens": manifest.max_tokens,
         "kv": [manifest.cache_type_k, manifest.cache_type_v],
     }
     return hashlib.sha256(canonical(promise)).hexdigest()

@@ -15,6 +15,7 @@ from foretold.ports import Asked, Forwarded, Incoming, Origin
 class Chain:
     def __init__(self, origins: Sequence[Origin], *, retries: int = MAX_RETRIES):
         self.name = origins[0].name
+        self.limits_answers = origins[0].limits_answers
         self._origins = tuple(origins)
         self._retries = retries
 

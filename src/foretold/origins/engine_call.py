@@ -23,7 +23,7 @@ class Patience:
     """
 
     slot_s: float = 60.0
-    first_s: float = 120.0
+    first_s: float = 60.0
     idle_s: float = 60.0
     total_s: float = 600.0
 

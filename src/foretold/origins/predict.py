@@ -24,9 +24,8 @@ class TextPredictions:
 
     def __init__(self, inner: Origin):
         self.name = inner.name
+        self.limits_answers = inner.limits_answers
         self._inner = inner
-        # Whether the inner origin limits answers itself, which counts as limited by the request.
-        self._limits_answers = getattr(inner, "limits_answers", False) is True
 
     async def fetch(self, asked: Asked, forwarded: Forwarded) -> Incoming:
         if asked.operation != "predict":
@@ -40,7 +39,7 @@ class TextPredictions:
         finally:
             await incoming.close()
         told, is_clean = _whole_of(incoming, body)
-        limited = asked.limited or storable.has_limit(question) or self._limits_answers
+        limited = asked.limited or storable.has_limit(question) or self.limits_answers
         why_not = storable.why_not("chat", 200, told, limited=limited)
         try:
             answer = answer_of(told)

@@ -46,14 +46,6 @@ def depth(value: Any, *, most: int) -> int:
     return 1 + max((depth(item, most=most - 1) for item in inner), default=0)
 
 
-def values(value: Any) -> int:
-    """How many values there are in all, lists and objects counted too."""
-    if not isinstance(value, (dict, list)):
-        return 1
-    inner = value.values() if isinstance(value, dict) else value
-    return 1 + sum(values(item) for item in inner)
-
-
 def _shown(value: Any) -> str:
     """Numbers and flags as they are, all else by its kind: a text may be private."""
     if isinstance(value, bool):

@@ -12,11 +12,11 @@ from typing import Any
 
 import orjson
 
-from foretold.origins.refusing import bad_value, count, depth, unknown_field, values
+from foretold.origins.refusing import bad_value, count, depth, unknown_field
 
 LARGEST_BYTES = 16 * 1024
 DEEPEST = 16
-# Each alternative costs a few milliseconds for every token, and all slots wait: 3,000 took seconds a token.
+# Each alternative costs a few milliseconds for every token while all slots wait: 3,000 took seconds a token.
 MOST_VALUES = 1000
 MOST_REPEATS = 1000
 _TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
@@ -52,10 +52,54 @@ def checked(name: str, value: Any) -> dict[str, Any]:
         raise bad_value(name, value, f"a schema nested no deeper than {DEEPEST}")
     if len(orjson.dumps(value)) > LARGEST_BYTES:
         raise bad_value(name, value, f"a schema of at most {LARGEST_BYTES} bytes")
-    if values(value) > MOST_VALUES:
-        raise bad_value(name, value, f"a schema of at most {MOST_VALUES} values")
     _check(name, value)
+    if _Expansion(name, value).values > MOST_VALUES:
+        raise bad_value(
+            name, value, f"a schema of at most {MOST_VALUES} values, those that `$ref` names counted each time"
+        )
     return value
+
+
+class _Expansion:
+    """How many values a schema has once every `$ref` is replaced by what it names; refuses one that never ends.
+
+    The engine follows all alternatives at once, so references to references multiply its work without limit.
+    """
+
+    def __init__(self, name: str, root: dict[str, Any]):
+        self._name = name
+        self._root = root
+        self._sizes: dict[str, int] = {}
+        self._open: set[str] = set()
+        self.values = self._size(root)
+
+    def _size(self, value: Any) -> int:
+        if isinstance(value, list):
+            return 1 + sum(map(self._size, value))
+        if not isinstance(value, dict):
+            return 1
+        reference = value.get("$ref")
+        own = 1 + sum(self._size(member) for keyword, member in value.items() if keyword != "$ref")
+        return own + self._size_of_named(reference) if isinstance(reference, str) else own
+
+    def _size_of_named(self, reference: str) -> int:
+        if reference in self._open:
+            raise bad_value(f"{self._name}.$ref", reference, "a schema that does not contain itself")
+        if reference not in self._sizes:
+            if len(self._open) >= DEEPEST:
+                raise bad_value(f"{self._name}.$ref", reference, f"no more than {DEEPEST} references in a row")
+            self._open.add(reference)
+            self._sizes[reference] = self._size(self._named(reference))
+            self._open.remove(reference)
+        return self._sizes[reference]
+
+    def _named(self, reference: str) -> Any:
+        value: Any = self._root
+        for step in reference.removeprefix("#/").split("/"):
+            if not isinstance(value, dict) or step not in value:
+                raise bad_value(f"{self._name}.$ref", reference, "the place of a schema within this one")
+            value = value[step]
+        return value
 
 
 def _check(name: str, value: Any) -> None:

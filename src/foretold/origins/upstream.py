@@ -56,6 +56,8 @@ class Timeouts:
 
 
 class Upstream:
+    limits_answers = False
+
     def __init__(
         self,
         name: str,

@@ -173,6 +173,9 @@ class App:
             status = CacheStatus(forwarded="request", detail="only-if-cached")
         else:
             outcome.how = How.ERROR
+            if error.__cause__ is not None:
+                # Callers get no names of files or processes; whoever runs the node does.
+                _log.warning("%s: %s", error, error.__cause__)
             code = error.code_here if isinstance(error, Refused) else error.code
             status = CacheStatus(detail=code)
         outcome.detail = status.detail

@@ -16,6 +16,7 @@ EVENTS = [("content-type", "text/event-stream; charset=utf-8")]
 
 class FakeOrigin:
     name = "fake"
+    limits_answers = False
 
     def __init__(self, body=b"", *, status=200, headers=JSON, is_proven=True, fails=None):
         self.asked = []

@@ -15,6 +15,18 @@ def nested(levels: int) -> dict:
     return schema
 
 
+def branching(levels: int, alternatives: int) -> dict:
+    """References to references: as many ways as alternatives to the power of levels."""
+    steps = {f"a{i}": {"anyOf": [{"$ref": f"#/$defs/a{i + 1}"}] * alternatives} for i in range(levels)}
+    return {"$ref": "#/$defs/a0", "$defs": {**steps, f"a{levels}": {"type": "integer"}}}
+
+
+def chain(links: int) -> dict:
+    """A reference to a reference to a reference …"""
+    steps = {f"a{i}": {"$ref": f"#/$defs/a{i + 1}"} for i in range(links)}
+    return {"$ref": "#/$defs/a0", "$defs": {**steps, f"a{links}": {"type": "integer"}}}
+
+
 def refusal(schema) -> Refused:
     with pytest.raises(Refused) as refused:
         checked("s", schema)
@@ -34,12 +46,18 @@ TAKEN = [
     {"type": ["string", "null"]},
     {"enum": [1, "a", None]},
     {"const": {"a": [1]}},
+    branching(2, 3),
     {"anyOf": [{"type": "integer"}, {"$ref": "#/$defs/n"}], "$defs": {"n": {"type": "null", "title": "nothing"}}},
     {"description": "said for people", "examples": [{"pattern": "x"}], "default": None, "type": "boolean"},
     nested(15),
 ]
 
+
 HANGS = [
+    branching(20, 10),
+    {"enum": list(range(3000))},
+    {"$ref": "#/$defs/a", "$defs": {"a": {"type": "array", "items": {"$ref": "#/$defs/a"}}}},
+    {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
     {"type": "array", "items": {"type": "integer"}, "minItems": 5, "maxItems": 2},
     {"type": "string", "minLength": 5, "maxLength": 2},
     {"type": "string", "pattern": "^(a?){2000}$"},
@@ -91,6 +109,8 @@ NO_SCHEMA = [
     {"enum": "x"},
     {"$ref": "#"},
     {"$ref": "other.json"},
+    {"$ref": "#/$defs/none"},
+    {"$ref": "#/type/none", "type": "string"},
     {"$ref": 1},
     {"minItems": -1},
     {"minItems": "1"},
@@ -102,6 +122,7 @@ NO_SCHEMA = [
 ]
 
 TOO_MUCH = [
+    chain(400),
     nested(40),
     {"default": [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]},
     {"title": "x" * LARGEST_BYTES},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import shutil
 import signal
 import stat
@@ -19,11 +20,12 @@ import foretold
 from foretold.contract.events import ends_cleanly, split
 from foretold.errors import ModelError, OriginCut
 from foretold.models.host import Host
+from foretold.models.process import PROGRAM
 from foretold.origins.local import LocalOrigin
 from foretold.origins.predict import TextPredictions
 from foretold.ports import Asked, Forwarded
 from foretold.projections import chat, completion
-from tests.e2e.models.conftest import ONE_SLOT
+from tests.real_model.conftest import ONE_SLOT
 from tests.waiting import until
 
 # Reading it takes one thread more than ten seconds; writing 1,000 tokens takes more than that.
@@ -31,6 +33,7 @@ LONG_PROMPT = "word " * 1900
 LONG_ANSWER = 1000
 # The goal is 1 s on a quiet machine; what is proved here is that nobody waited for the work to end.
 SOON_S = 4
+PATHS = {"PYTHONPATH": str(Path(foretold.__file__).parent.parent)}
 
 
 def question(operation="chat", **members) -> Asked:
@@ -220,11 +223,32 @@ async def test_more_context_than_memory_allows_is_a_load_that_says_so(weights, t
         await host.start()
 
 
+async def test_the_engine_keeps_no_file_that_the_node_had_open(weights, tmp_path):
+    ours, theirs = os.pipe()
+    os.set_inheritable(theirs, True)
+    launch = Host(ONE_SLOT, weights, tmp_path / "run")._launch()
+    engine = subprocess.Popen(
+        [sys.executable, *PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, close_fds=False, env=PATHS
+    )
+    os.close(theirs)
+    with engine:
+        engine.stdin.write(launch.line())
+        engine.stdin.flush()
+        assert json.loads(engine.stdout.readline())["ready"]
+
+        # The pipe's end comes only once nobody holds its other side.
+        assert select.select([ours], [], [], 5)[0]
+        assert os.read(ours, 1) == b""
+        assert engine.poll() is None
+        engine.stdin.close()
+    os.close(ours)
+
+
 async def test_the_engine_dies_with_the_node_even_if_that_is_killed(weights, tmp_path):
     node = subprocess.Popen(
         [sys.executable, "-c", _NODE, str(weights), str(tmp_path / "run")],
         stdout=subprocess.PIPE,
-        env={"PYTHONPATH": str(Path(foretold.__file__).parent.parent)},
+        env=PATHS,
     )
     with node:
         pid = int(node.stdout.readline())
