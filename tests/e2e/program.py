@@ -91,6 +91,16 @@ class Node:
         ):
             return response.status, {n.lower(): v for n, v in response.headers.items()}, await response.read()
 
+    async def written(self, count: int) -> None:
+        """Returns once so many records are safe on disk."""
+        async with aiohttp.ClientSession(headers=self.admin_headers) as session:
+            for _ in range(1000):
+                async with session.get(f"{self.url}/-/stats") as response:
+                    told = await response.json()
+                if told["tiers"][1]["writes"] >= count:
+                    return
+        raise AssertionError(f"{count} records were not written: {told['tiers'][1]}")
+
     async def stop(self, number: int = signal.SIGTERM) -> int:
         if self.process.returncode is None:
             self.process.send_signal(number)

@@ -8,9 +8,11 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.e2e.program import START_S, command, environment, with_model
+from tests.e2e.program import START_S, Node, command, environment, with_model
 
 
 def curl(line: str) -> tuple[dict[str, str], dict, float]:
@@ -23,33 +25,37 @@ def curl(line: str) -> tuple[dict[str, str], dict, float]:
     return headers, json.loads(body), took_s
 
 
-async def started(home: Path, port: int = 0) -> tuple[asyncio.subprocess.Process, list[str]]:
-    """The program with its banner, read up to its last line."""
+@asynccontextmanager
+async def started(home: Path, port: int = 0) -> AsyncIterator[tuple[asyncio.subprocess.Process, list[str]]]:
+    """The program with its banner, read up to its last line; killed if it is still there at the end."""
     process = await asyncio.create_subprocess_exec(
         *command(), "serve", "--port", str(port), env=environment(home), cwd=home, stderr=asyncio.subprocess.PIPE
     )
     assert process.stderr is not None
-    lines: list[str] = []
-    while not lines or not lines[-1].startswith("Ready in"):
-        lines.append((await asyncio.wait_for(process.stderr.readline(), START_S)).decode().rstrip("\n"))
-        assert process.returncode is None, lines
-    return process, lines
+    try:
+        lines: list[str] = []
+        while not lines or not lines[-1].startswith("Ready in"):
+            line = await asyncio.wait_for(process.stderr.readline(), START_S)
+            assert line, lines
+            lines.append(line.decode().rstrip("\n"))
+        yield process, lines
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
 
 
 async def test_the_printed_curl_line_is_a_miss_then_a_hit_and_still_one_after_kill_9(tmp_path):
     home = with_model(tmp_path / "home")
-    process, banner = await started(home)
-    line = next(text.strip() for text in banner if text.strip().startswith("curl "))
-
-    miss_headers, miss, _ = curl(line)
-    hits = [curl(line) for _ in range(5)]
-    os.kill(process.pid, signal.SIGKILL)
-    await process.wait()
-    port = int(line.partition("127.0.0.1:")[2].partition("/")[0])
-    process, _ = await started(home, port)
-    after_headers, after, _ = curl(line)
-    process.terminate()
-    await process.wait()
+    async with started(home) as (process, banner):
+        line = next(text.strip() for text in banner if text.strip().startswith("curl "))
+        port = int(line.partition("127.0.0.1:")[2].partition("/")[0])
+        miss_headers, miss, _ = curl(line)
+        hits = [curl(line) for _ in range(5)]
+        await Node(process, f"http://127.0.0.1:{port}", home).written(1)
+        os.kill(process.pid, signal.SIGKILL)
+    async with started(home, port):
+        after_headers, after, _ = curl(line)
 
     assert miss_headers["cache-status"].startswith("Foretold; fwd=uri-miss; stored")
     assert miss["choices"][0]["message"]["content"]
@@ -62,11 +68,11 @@ async def test_the_printed_curl_line_is_a_miss_then_a_hit_and_still_one_after_ki
 
 async def test_everything_the_banner_promises_is_there(tmp_path):
     home = with_model(tmp_path / "home")
-    process, banner = await started(home)
-    process.send_signal(signal.SIGINT)
-    code = await asyncio.wait_for(process.wait(), 30)
-    assert process.stderr is not None
-    rest = (await process.stderr.read()).decode()
+    async with started(home) as (process, banner):
+        process.send_signal(signal.SIGINT)
+        code = await asyncio.wait_for(process.wait(), 30)
+        assert process.stderr is not None
+        rest = (await process.stderr.read()).decode()
 
     text = "\n".join(banner)
     for promised in ("smollm2-135m", "Apache-2.0", "/v1 ", "fwd=uri-miss; stored", "hit; ttl=", "Ctrl-C", str(home)):
