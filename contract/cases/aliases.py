@@ -188,6 +188,7 @@ def _body(name: str, cache: Any, **out: Any) -> Vector:
 _LITELLM = [
     _body("ttl in the body is for storing", {"ttl": 60}, store_ttl_s=60),
     _body("ttl 0 in the body is a ttl", {"ttl": 0}, store_ttl_s=0),
+    _body("a ttl in the body may be the ceiling", {"ttl": 2_592_000}, store_ttl_s=2_592_000),
     _body("s-maxage in the body is for accepting", {"s-maxage": 60}, max_age_s=60),
     _body("s-max-age is another spelling", {"s-max-age": 60}, max_age_s=60),
     _body(

@@ -17,6 +17,9 @@ _REPEATS = [
     ("a name with a colon given twice, once escaped, is no key", r'{"a\u003a":1,"a:":2}'),
     ("a name given twice beside an escaped colon is no key", r'{"x":"\u003a","b":1,"b":2}'),
     ("a name given twice beside an escaped colon that makes up for it is no key", r'{"a":"\u003a\u003A","b":1,"b":2}'),
+    ("the empty name given twice beside an escaped colon is no key", r'{"":1,"x":"\u003a","":2}'),
+    ("a name given twice with white space after it is no key", '{"a" \n :1,"a"\t: "\\u003a"}'),
+    ("a name given twice around lists and objects is no key", r'{"a":[[],{"a":{}}],"b":"\u003a","a":1}'),
     ("a name given twice in front of an escaped digit is no key", r'{"a":1,"a":"\u0030"}'),
     ("a large object before a repeat hides nothing", '{"a":{"b":{"c":1}},"a":0}'),
     ("a name given twice is found though its value holds colons", '{"a":"::::","a":"x"}'),
@@ -32,6 +35,11 @@ _NO_REPEATS = [
     ("a name that looks like JSON is no repeat", r'{"{\"a\":1,\"a\":1}\u003b":2}', r'{"{\"a\":1,\"a\":1};":2}'),
     ("equal texts in a list are no repeat", r'["\u003a","a","a"]', '[":","a","a"]'),
     ("the same name in objects of a list is no repeat", r'[{"\u003c":1},{"<":2}]', '[{"<":1},{"<":2}]'),
+    (
+        "a name in a list's objects and around the list is no repeat",
+        r'{"a":[["x"],{"a":"\u003a"},[{"a":[]}]],"b":{"a":1}}',
+        '{"a":[["x"],{"a":":"},[{"a":[]}]],"b":{"a":1}}',
+    ),
     ("two spellings of a letter are two names", '{"\xe9":1,"e\u0301":2}', '{"e\u0301":2,"\xe9":1}'),
 ]
 
@@ -161,6 +169,28 @@ _LIMITS = [
         "canonical",
         {"text": repeated(("[", 1), ("[],", 500), ("[]]", 1))},
         repeated(("[", 1), ("[],", 500), ("[]]", 1)),
+    ),
+    *(
+        fails(
+            f"{what} hides no bracket",
+            "K8",
+            "canonical",
+            {"text": repeated((opening, 129), ("0", 1), ("]", 129))},
+            "malformed_body",
+        )
+        for what, opening in [
+            ("an empty text", '["",'),
+            ("a text of a backslash", r'["\\",'),
+            ("a text of a quote", r'["\"",'),
+            ("white space", "[ \n"),
+        ]
+    ),
+    fails(
+        "brackets that were closed make no room for more",
+        "K8",
+        "canonical",
+        {"text": repeated(("[", 1), ("[],", 500), ("[", 128), ("]", 129))},
+        "malformed_body",
     ),
     gives(
         "brackets in a text are not depth",

@@ -20,9 +20,9 @@ from foretold.projections import calls, chat, completion, fold, shapes
 from tests.contract import strategies
 from tests.contract.values import SECRET, is_same
 
-MANY = settings(deadline=None, max_examples=200)
+MANY = settings(deadline=None, max_examples=100)
 # Whole answers take long to make up.
-SOME = settings(deadline=None, max_examples=60)
+SOME = settings(deadline=None, max_examples=50)
 
 
 def _read(value: Any) -> Any:

@@ -26,6 +26,7 @@ function bytesOfLine(line) {
   return typeof told === "string" ? utf8(told) : new Uint8Array(Buffer.from(told.base64, "base64"));
 }
 
+// `node --test` runs every file of this folder, and gives it nothing to read.
 if (import.meta.filename === process.argv[1] && !process.env.NODE_TEST_CONTEXT) {
   for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
     process.stdout.write(`${await outcomeOf(bytesOfLine(line))}\n`);

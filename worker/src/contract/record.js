@@ -11,7 +11,7 @@
  */
 
 import { digest, hmac, hmacKey, joined, textOf, utf8 } from "./bytes.js";
-import { canonical, isObject, settle } from "./canonical.js";
+import { canonical, isObject, parsed, settle } from "./canonical.js";
 import { RecordCorrupt, Unkeyable } from "./errors.js";
 
 export const MAGIC = utf8("FTD\x01");
@@ -128,7 +128,7 @@ async function fromHeader(header, body) {
 function headerMembers(header) {
   let members;
   try {
-    members = JSON.parse(textOf(header));
+    [members] = parsed(textOf(header));
   } catch {
     throw new RecordCorrupt("the header is not JSON");
   }
