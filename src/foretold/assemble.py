@@ -114,11 +114,11 @@ def application(config: Config, assembled: Assembled, *, base_url: str, is_ready
     doors = Doors.of(
         bound_to=server.host, is_loopback=is_loopback(server.host), hosts=server.hosts, origins=server.allowed_origins
     )
-    bodies = Bodies(limit_bytes=server.body_limit, together_bytes=server.bodies_together, timeout_s=server.body_timeout)
+    bodies = Bodies(limit_bytes=server.body_limit, together_bytes=server.bodies_together)
     purging = Purging(node, assembled.secret)
     return App(
         node,
-        guard=Guard(doors, node.scope, Dialects(node.routes, base_url=base_url)),
+        guard=Guard(doors, node.scope, Dialects(node.routes, base_url=base_url), bodies),
         bodies=bodies,
         admin=Admin(node, purging, bodies, token=assembled.admin_token, is_ready=is_ready),
         models=Models(node.routes, node.scope),

@@ -1,25 +1,24 @@
-"""From records and rides to answers: shape, headers, and what they say about the cache (rules P3, S1, S2)."""
+"""From flights and passes to answers: shape, headers, and what they say about the cache (rules P3, P4, S1)."""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import orjson
 
+from foretold.answer import Answer, raw
 from foretold.contract.events import Splitter
-from foretold.contract.freshness import Judged, Verdict
 from foretold.contract.record import KEPT_HEADERS
-from foretold.contract.status import CacheStatus, client_cache_control, etag, etag_matches, listed, may_answer_304
+from foretold.contract.status import CacheStatus, listed
 from foretold.errors import OriginError
 from foretold.flight import Ride, collected
 from foretold.landing import is_events
 from foretold.memo import Named
-from foretold.outcome import Ended, How, Outcome
+from foretold.outcome import Ended, Outcome
 from foretold.ports import Asked, Incoming
-from foretold.projections import calls, shapes
-from foretold.tiers import Held, Tiers
+from foretold.projections import shapes
+from foretold.ready import content_type, shape_for
 
 _OURS = frozenset(
     [
@@ -36,52 +35,18 @@ _OURS = frozenset(
 )
 
 
-@dataclass(slots=True)
-class Answer:
-    """What goes to the caller: a whole body, or chunks as they come.  `close` is awaited once, however it ended."""
-
-    status: int
-    headers: list[tuple[str, str]]
-    outcome: Outcome
-    body: bytes = b""
-    chunks: AsyncIterator[bytes] | None = None
-    close: Callable[[], Awaitable[None]] | None = None
-
-
-def hit(held: Held, judged: Judged, named: Named, outcome: Outcome, tiers: Tiers) -> Answer:
-    """The answer of a record: 304 where the caller's copy is the same."""
-    record = held.record
-    shape = _shape_for(record.operation, record.shape, named.streamed)
-    tag = etag(held.body_sha256, shape)
-    status = CacheStatus(hit=True, ttl_s=judged.ttl_s, key=None if named.route.shared else record.key)
-    headers = [
-        ("cache-status", str(status)),
-        ("cf-aig-cache-status", "HIT"),
-        ("age", str(judged.age_s)),
-        ("etag", tag),
-        ("cache-control", client_cache_control(named.method, hit=True)),
-    ]
-    outcome.how = How.HIT if judged.verdict is Verdict.FRESH else How.STALE
-    outcome.origin_ms = record.took_ms
-    if named.if_none_match is not None and may_answer_304(named.method) and etag_matches(named.if_none_match, tag):
-        return Answer(304, headers, outcome)
-    kind = record.content_type if shape == record.shape else _content_type(shape)
-    headers += [("content-type", kind), *(h for h in record.headers if h[0] != "content-type")]
-    return Answer(record.status, headers, outcome, body=_ready(held, named, shape, tiers))
-
-
 async def from_ride(ride: Ride, named: Named, outcome: Outcome, *, status: CacheStatus) -> Answer:
     """The answer of a flight, as soon as its head is here.  Raises what kept it from coming."""
     incoming = await ride.head()
     outcome.status = incoming.status
     came = _shape_that_came(incoming)
-    wanted = _shape_for(named.query.operation, came, named.streamed) if incoming.status == 200 else came
+    wanted = shape_for(named.query.operation, came, named.streamed) if incoming.status == 200 else came
     if wanted != came:
         body = _projected(await ride.whole(), named.query.operation, came, wanted, usage=named.usage)
         outcome.stored = ride.flight.why_not_kept is None
         headers = _miss_headers(incoming, status, outcome)
-        headers = [h for h in headers if h[0] != "content-type"] + [("content-type", _content_type(wanted))]
-        return Answer(incoming.status, headers, outcome, body=body, close=_leaving(ride, outcome))
+        headers = [h for h in headers if h[0] != "content-type"] + [("content-type", content_type(wanted))]
+        return Answer(incoming.status, raw(headers), outcome, body=body, close=_leaving(ride, outcome))
     outcome.stored = incoming.status == 200 and not incoming.is_fallback
     headers = _miss_headers(incoming, status, outcome)
     if came == "events" and incoming.status == 200:
@@ -89,7 +54,7 @@ async def from_ride(ride: Ride, named: Named, outcome: Outcome, *, status: Cache
     else:
         chunks = _as_they_come(ride.chunks(), outcome)
         headers += _length(incoming)
-    return Answer(incoming.status, headers, outcome, chunks=chunks, close=_leaving(ride, outcome))
+    return Answer(incoming.status, raw(headers), outcome, chunks=chunks, close=_leaving(ride, outcome))
 
 
 async def passed(incoming: Incoming, asked: Asked, outcome: Outcome, *, status: CacheStatus) -> Answer:
@@ -104,13 +69,15 @@ async def passed(incoming: Incoming, asked: Asked, outcome: Outcome, *, status: 
         finally:
             await incoming.close()
         headers = [h for h in headers if h[0] != "content-type"] + [("content-type", shapes.JSON)]
-        return Answer(200, headers, outcome, body=_projected(transcript, asked.operation, came, "whole", usage=True))
+        return Answer(
+            200, raw(headers), outcome, body=_projected(transcript, asked.operation, came, "whole", usage=True)
+        )
     if came == "events" and asked.operation in shapes.WHOLE_OF:
         chunks = _events(incoming.chunks(), outcome, withhold_usage=not asked.usage)
     else:
         chunks = _as_they_come(incoming.chunks(), outcome)
         headers += _length(incoming)
-    return Answer(incoming.status, headers, outcome, chunks=chunks, close=incoming.close)
+    return Answer(incoming.status, raw(headers), outcome, chunks=chunks, close=incoming.close)
 
 
 def error_event(error: OriginError) -> bytes:
@@ -134,38 +101,6 @@ def _leaving(ride: Ride, outcome: Outcome) -> Callable[[], Awaitable[None]]:
         await ride.leave()
 
     return leave
-
-
-def _ready(held: Held, named: Named, shape: str, tiers: Tiers) -> bytes:
-    """The body in the shape asked for, from beside the record if it was made before."""
-    record = held.record
-    usage = named.usage or shape == "whole"
-    found = held.shapes.get((shape, usage))
-    if found is not None:
-        return found
-    body = held.body
-    if record.operation not in shapes.WHOLE_OF:
-        return body
-    randomness = secrets.token_bytes(16)
-    if shape == "whole":
-        made = shapes.whole(record.operation, body, shape=record.shape, randomness=randomness)
-    else:
-        made = shapes.events(record.operation, body, shape=record.shape, usage=usage, randomness=randomness)
-    # Ids of tool calls are fresh in every delivery, so such an answer is never ready beforehand.
-    if made is not body and not calls.has_calls(body):
-        held.shapes[shape, usage] = made
-        tiers.grown(record.key, held, len(made))
-    return made
-
-
-def _shape_for(operation: str, came: str, streamed: bool) -> str:
-    if operation not in shapes.WHOLE_OF:
-        return came
-    return "events" if streamed else "whole"
-
-
-def _content_type(shape: str) -> str:
-    return shapes.EVENT_STREAM if shape == "events" else shapes.JSON
 
 
 def _projected(body: bytes, operation: str, came: str, wanted: str, *, usage: bool) -> bytes:

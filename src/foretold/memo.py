@@ -12,6 +12,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from foretold.answer import RawHeaders
 from foretold.contract.controls import Controls
 from foretold.contract.query import Query
 from foretold.ports import Dialect, Request
@@ -27,7 +28,8 @@ V = TypeVar("V")
 class Head:
     """A request's head after all guards; two heads are one only if they are the same object.
 
-    `own_credential` names the header that a route may pass to its upstream.
+    `own_credential` names the header that a route may pass to its upstream; `cors` are the headers that a web page
+    which was let in needs with every answer.
     """
 
     request: Request
@@ -35,6 +37,7 @@ class Head:
     tenant: str
     own_credential: str | None
     controls: Controls
+    cors: RawHeaders = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,6 +50,7 @@ class Named:
     route: Route
     controls: Controls
     method: str
+    is_safe: bool
     streamed: bool
     usage: bool
     if_none_match: str | None

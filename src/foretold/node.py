@@ -12,14 +12,14 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from foretold import deliver, policy
+from foretold import deliver, policy, ready
+from foretold.answer import Answer
 from foretold.contract.controls import Controls
 from foretold.contract.freshness import Judged
 from foretold.contract.generations import NEVER_PURGED, caller_tag, implicit_tags
 from foretold.contract.key import key_of
 from foretold.contract.query import Query, keyed_headers
-from foretold.contract.status import CacheStatus
-from foretold.deliver import Answer
+from foretold.contract.status import CacheStatus, may_answer_304
 from foretold.errors import NotKept
 from foretold.flight import Flights, Ride
 from foretold.forwarding import asking_for_usage, forwarded
@@ -139,6 +139,7 @@ class Node:
             route=route,
             controls=controls,
             method=asked.method,
+            is_safe=may_answer_304(asked.method),
             streamed=asked.streamed,
             usage=asked.usage,
             if_none_match=if_none_match,
@@ -150,7 +151,7 @@ class Node:
     def _hit(self, held: Held, verdict: Judged, named: Named, outcome: Outcome, tier: str) -> Answer:
         outcome.operation, outcome.model, outcome.route = named.query.operation, named.query.model, named.route.name
         outcome.tier = tier
-        return deliver.hit(held, verdict, named, outcome, self.tiers)
+        return ready.hit(held, verdict, named, outcome, self.tiers)
 
     def _fly(self, head: Head, asked: Asked, named: Named) -> Ride:
         route, table = named.route, self.generations.now()

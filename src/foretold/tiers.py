@@ -22,11 +22,11 @@ _DERIVED_BYTES = 900
 class Held:
     """A record in memory, opened once.
 
-    `record` has no body: it is `blob[body_at:]`.  `shapes` are ready bodies by shape and usage.  `alive_under` is the
-    table of generations under which the record was last found alive.
+    `record` has no body: it is `blob[body_at:]`.  `ready` are answers made of it, by what was asked (ready.py).
+    `alive_under` is the table of generations under which the record was last found alive.
     """
 
-    __slots__ = ("alive_under", "blob", "body_at", "body_sha256", "lifetimes", "record", "shapes")
+    __slots__ = ("alive_under", "blob", "body_at", "body_sha256", "lifetimes", "ready", "record")
 
     def __init__(self, record: Record, blob: bytes):
         self.blob = blob
@@ -34,7 +34,7 @@ class Held:
         self.record = replace(record, body=b"")
         self.body_sha256 = record.body_sha256
         self.lifetimes = lifetimes_of(record)
-        self.shapes: dict[tuple[str, bool], bytes] = {}
+        self.ready: dict[tuple[bool, bool, bool], object] = {}
         self.alive_under: Mapping[str, str] | None = None
 
     @property

@@ -7,6 +7,7 @@ from calendar import timegm
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 CEILING_S = 2_592_000
 AHEAD_ALLOWED_MS = 5_000
@@ -34,8 +35,7 @@ class Lifetimes:
     stale_if_error_s: int = 604_800
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(NamedTuple):
     """`ttl_s` is above 0 while a record is fresh, and counts down from 0 once it is stale."""
 
     verdict: Verdict

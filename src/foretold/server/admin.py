@@ -55,13 +55,15 @@ class Admin:
             door = self._door(request)
             if not door.is_open:
                 self._check_token(request)
-            with self._bodies.room() as reading:
-                body = await self._bodies.read(request, receive, reading) if request.method == "POST" else b""
+            body = await self._bodies.read(receive) if request.method == "POST" else b""
+            try:
                 return await door.answer(request, body)
+            finally:
+                self._bodies.free(body)
         except ForetoldError as error:
             kind, told = problem(error)
             status = error.status_here if isinstance(error, Refused) else error.status
-            return status, _headers(kind, told), told
+            return status, _headers(kind), told
 
     def _door(self, request: Request) -> Door:
         here = [door for door in self.doors if door.path == request.path]
@@ -91,7 +93,7 @@ class Admin:
 
     async def _metrics(self, request: Request, body: bytes) -> Reply:
         text = metrics(self._node)
-        return 200, _headers(CONTENT_TYPE, text), text
+        return 200, _headers(CONTENT_TYPE), text
 
     async def _record(self, request: Request, body: bytes) -> Reply:
         key = request.query.removeprefix("key=")
@@ -124,8 +126,8 @@ def _purge_asked(body: bytes) -> dict[str, Any]:
 
 def _json(value: object, *, status: int = 200) -> Reply:
     body = orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n"
-    return status, _headers("application/json", body), body
+    return status, _headers("application/json"), body
 
 
-def _headers(kind: str, body: bytes) -> list[tuple[str, str]]:
-    return [("content-type", kind), ("cache-control", "no-store"), ("content-length", str(len(body)))]
+def _headers(kind: str) -> list[tuple[str, str]]:
+    return [("content-type", kind), ("cache-control", "no-store")]

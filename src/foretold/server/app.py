@@ -8,8 +8,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from foretold.answer import Answer, RawHeaders, raw
 from foretold.contract.status import CacheStatus
-from foretold.deliver import Answer
 from foretold.dialects.openai import OpenAI
 from foretold.errors import ForetoldError, NotKept, OriginError, Overloaded, Refused, TooLarge
 from foretold.memo import Head
@@ -18,17 +18,16 @@ from foretold.outcome import Ended, How, Outcome
 from foretold.ports import Dialect, Request
 from foretold.server.admin import Admin
 from foretold.server.bodies import Bodies, CallerGone, Receive
+from foretold.server.cors import cors, preflight
 from foretold.server.guard import Guard
 from foretold.server.models import Models
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Scope = dict[str, Any]
-Headers = list[tuple[str, str]]
 
 _log = logging.getLogger("foretold")
 _ERRORS_BEFORE_A_DIALECT = OpenAI("", "")
 _BUCKETS = "helicone-cache-bucket-max-size"
-_EXPOSED = "cache-status, cf-aig-cache-status, age, etag"
 
 
 class App:
@@ -43,30 +42,30 @@ class App:
         if scope["type"] != "http":
             return
         # All that guards and names depend on: an accepted head is known by every byte of it.
-        raw = (scope["method"], scope["raw_path"], scope["query_string"], tuple(scope["headers"]))
-        head = self._node.memo.head(raw)
+        as_it_came = (scope["method"], scope["raw_path"], scope["query_string"], tuple(scope["headers"]))
+        head = self._node.memo.head(as_it_came)
         if head is None:
-            head = await self._accepted(raw, scope, receive, send)
+            head = await self._accepted(as_it_came, scope, receive, send)
             if head is None:
                 return
         else:
             self._node.counters.receive()
         await self._query(head, receive, send)
 
-    async def _accepted(self, raw: object, scope: Scope, receive: Receive, send: Send) -> Head | None:
+    async def _accepted(self, as_it_came: object, scope: Scope, receive: Receive, send: Send) -> Head | None:
         """The head of a query, or None once something else was answered."""
         request: Request | None = None
         try:
             request = self._guard.request_of(scope)
             if request.method == "OPTIONS" and any(n == "access-control-request-method" for n, _ in request.headers):
-                await _send_whole(send, 204, _preflight(request), b"")
+                await _send(send, 204, raw(preflight(request)), b"")
                 return None
             if request.path.startswith("/-/"):
                 status, headers, body = await self.admin.answer(request, receive)
-                await _send_whole(send, status, headers, body)
+                await _send(send, status, raw(headers), body)
                 return None
             if request.method == "GET" and (listed := self._models.answer(request)) is not None:
-                await _send_whole(send, 200, [("content-type", "application/json"), *_cors(request)], listed)
+                await _send(send, 200, raw([("content-type", "application/json"), *cors(request)]), listed)
                 return None
             head = self._guard.head_of(request)
         except CallerGone:
@@ -74,65 +73,64 @@ class App:
         except ForetoldError as error:
             outcome = Outcome(time.monotonic() * 1000)
             self._node.counters.receive()
-            await self._tell(error, self._guard.dialect_or(request, _ERRORS_BEFORE_A_DIALECT), request, outcome, send)
+            dialect = self._guard.dialect_or(request, _ERRORS_BEFORE_A_DIALECT)
+            await self._tell(error, dialect, raw(cors(request)) if request is not None else (), outcome, send)
             return None
         self._node.counters.receive()
         if not any(name == _BUCKETS for name, _ in request.headers):
-            self._node.memo.keep_head(raw, head)
+            self._node.memo.keep_head(as_it_came, head)
         return head
 
     async def _query(self, head: Head, receive: Receive, send: Send) -> None:
-        outcome = Outcome(time.monotonic() * 1000)
-        with self._bodies.room() as reading:
-            try:
-                body = await self._bodies.read(head.request, receive, reading)
-            except CallerGone:
-                outcome.ended = Ended.GONE
-                self._node.account(outcome)
-                return
-            except ForetoldError as error:
-                await self._tell(error, head.dialect, head.request, outcome, send)
-                return
+        began_ms = time.monotonic() * 1000
+        try:
+            body = await self._bodies.read(receive)
+        except CallerGone:
+            self._node.account(Outcome(began_ms, ended=Ended.GONE))
+            return
+        except ForetoldError as error:
+            await self._tell(error, head.dialect, head.cors, Outcome(began_ms), send)
+            return
+        try:
             found = self._node.find(head, body)
             if found is not None:
-                found.outcome.began_ms = outcome.began_ms
-                await self._send_known(found, head.request, send)
+                found.outcome.began_ms = began_ms
+                try:
+                    await self._send_whole(found, head, send)
+                finally:
+                    self._node.account(found.outcome)
             else:
+                outcome = Outcome(began_ms)
                 await self._attended(self._long_way(head, body, outcome, send), receive, outcome)
-
-    async def _send_known(self, answer: Answer, request: Request, send: Send) -> None:
-        outcome = answer.outcome
-        headers = [*answer.headers, *_cors(request)]
-        if answer.status != 304:
-            headers.append(("content-length", str(len(answer.body))))
-        await _send_whole(send, answer.status, headers, answer.body)
-        outcome.status, outcome.body_bytes, outcome.ended = answer.status, len(answer.body), Ended.WHOLE
-        self._node.account(outcome)
+        finally:
+            self._bodies.free(body)
 
     async def _long_way(self, head: Head, body: bytes, outcome: Outcome, send: Send) -> None:
         try:
             answer = await self._node.answer(head, body, outcome)
         except ForetoldError as error:
-            await self._tell(error, head.dialect, head.request, outcome, send, accounted=False)
+            await self._tell(error, head.dialect, head.cors, outcome, send, accounted=False)
             return
         try:
             if answer.chunks is None:
-                headers = [*answer.headers, *_cors(head.request)]
-                if answer.status != 304:
-                    headers.append(("content-length", str(len(answer.body))))
-                await _send_whole(send, answer.status, headers, answer.body)
-                outcome.status, outcome.body_bytes = answer.status, len(answer.body)
+                await self._send_whole(answer, head, send)
             else:
-                await self._send_chunks(answer, head.request, outcome, send)
-            if outcome.ended is not Ended.CUT:
-                outcome.ended = Ended.WHOLE
+                await self._send_chunks(answer, head, send)
         finally:
             if answer.close is not None:
                 await answer.close()
 
-    async def _send_chunks(self, answer: Answer, request: Request, outcome: Outcome, send: Send) -> None:
+    async def _send_whole(self, answer: Answer, head: Head, send: Send) -> None:
+        headers = [*answer.headers, *head.cors] if head.cors else answer.headers
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": answer.body, "more_body": False})
+        outcome = answer.outcome
+        outcome.status, outcome.body_bytes, outcome.ended = answer.status, len(answer.body), Ended.WHOLE
+
+    async def _send_chunks(self, answer: Answer, head: Head, send: Send) -> None:
         assert answer.chunks is not None
-        await send(_start(answer.status, [*answer.headers, *_cors(request)]))
+        outcome = answer.outcome
+        await send({"type": "http.response.start", "status": answer.status, "headers": [*answer.headers, *head.cors]})
         try:
             async for chunk in answer.chunks:
                 outcome.body_bytes += len(chunk)
@@ -141,6 +139,8 @@ class App:
             # Half an answer went out: an end without the last chunk is how HTTP says that it is not whole.
             return
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+        if outcome.ended is not Ended.CUT:
+            outcome.ended = Ended.WHOLE
 
     async def _attended(self, work: Any, receive: Receive, outcome: Outcome) -> None:
         """Does the work unless the caller leaves first, which is noticed before the first token too."""
@@ -162,7 +162,7 @@ class App:
         self,
         error: ForetoldError,
         dialect: Dialect,
-        request: Request | None,
+        cors: RawHeaders,
         outcome: Outcome,
         send: Send,
         *,
@@ -182,15 +182,13 @@ class App:
         outcome.status = error.status_here if isinstance(error, Refused) else error.status
         kind, body = dialect.tell(error)
         headers = [("content-type", kind), ("cache-status", str(status)), ("cache-control", "no-store")]
-        headers += _cors(request) if request is not None else []
         if outcome.status == 401:
             headers.append(("www-authenticate", "Bearer"))
         if isinstance(error, Overloaded):
             headers.append(("retry-after", "1"))
-        if isinstance(error, (TooLarge, Overloaded)) or outcome.status == 408:
+        if isinstance(error, (TooLarge, Overloaded)):
             headers.append(("connection", "close"))
-        headers.append(("content-length", str(len(body))))
-        await _send_whole(send, outcome.status, headers, body)
+        await _send(send, outcome.status, [*raw(headers), *cors], body)
         outcome.ended, outcome.body_bytes = Ended.ERROR, len(body)
         if accounted:
             self._node.account(outcome)
@@ -201,31 +199,8 @@ async def _gone(receive: Receive) -> None:
         pass
 
 
-def _start(status: int, headers: Headers) -> dict[str, Any]:
-    raw = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers]
-    return {"type": "http.response.start", "status": status, "headers": raw}
-
-
-async def _send_whole(send: Send, status: int, headers: Headers, body: bytes) -> None:
-    await send(_start(status, headers))
+async def _send(send: Send, status: int, headers: RawHeaders, body: bytes) -> None:
+    if status != 204:
+        headers = [*headers, (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})
-
-
-def _cors(request: Request) -> Headers:
-    """For a page whose origin the guard has let in."""
-    origin = next((value for name, value in request.headers if name == "origin"), None)
-    if origin is None:
-        return []
-    return [("access-control-allow-origin", origin), ("access-control-expose-headers", _EXPOSED), ("vary", "origin")]
-
-
-def _preflight(request: Request) -> Headers:
-    wanted = next(
-        (v for n, v in request.headers if n == "access-control-request-headers"), "content-type, authorization"
-    )
-    return [
-        *_cors(request),
-        ("access-control-allow-methods", "GET, HEAD, POST, QUERY"),
-        ("access-control-allow-headers", wanted),
-        ("access-control-max-age", "600"),
-    ]

@@ -1,14 +1,14 @@
-"""Request bodies: read whole, within limits of size, time and of all bodies together."""
+"""Request bodies: read whole, within limits of size and of all bodies together.
+
+How long one may take to come is the protocol's to say (protocol.py): a clock for each would cost more than the rest.
+"""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from foretold.errors import Overloaded, Refused, TooLarge
-from foretold.ports import Request
+from foretold.errors import Overloaded, TooLarge
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 
@@ -18,64 +18,51 @@ class CallerGone(Exception):
 
 
 class Bodies:
-    def __init__(self, *, limit_bytes: int, together_bytes: int, timeout_s: float):
-        self._limit_bytes = limit_bytes
+    def __init__(self, *, limit_bytes: int, together_bytes: int):
+        self.limit_bytes = limit_bytes
         self._room_bytes = together_bytes
-        self._timeout_s = timeout_s
 
-    @contextmanager
-    def room(self) -> Iterator[Reading]:
-        """Holds the room that a body takes until its query has ended."""
-        reading = Reading(self)
+    async def read(self, receive: Receive) -> bytes:
+        """A whole body; whoever has it gives its room back by `free`.  Raises TooLarge, Overloaded or CallerGone."""
+        message = await receive()
+        if not message.get("more_body", False) and message["type"] == "http.request":
+            body: bytes = message.get("body", b"")
+            self._take(len(body), so_far=0)
+            return body
+        return await self._read_on(message, receive)
+
+    def free(self, body: bytes) -> None:
+        self._room_bytes += len(body)
+
+    def check_announced(self, length: str) -> None:
+        """Raises TooLarge for a `Content-Length` over the limit, before any of it is read."""
+        if int(length) > self.limit_bytes:
+            raise self._too_large()
+
+    async def _read_on(self, message: dict[str, Any], receive: Receive) -> bytes:
+        chunks: list[bytes] = []
+        held = 0
         try:
-            yield reading
-        finally:
-            self._room_bytes += reading.held_bytes
+            while True:
+                if message["type"] == "http.disconnect":
+                    raise CallerGone
+                chunk: bytes = message.get("body", b"")
+                self._take(len(chunk), so_far=held)
+                held += len(chunk)
+                chunks.append(chunk)
+                if not message.get("more_body", False):
+                    return b"".join(chunks)
+                message = await receive()
+        except BaseException:
+            self._room_bytes += held
+            raise
 
-    def take(self, count: int) -> None:
+    def _take(self, count: int, *, so_far: int) -> None:
+        if so_far + count > self.limit_bytes:
+            raise self._too_large()
         if count > self._room_bytes:
             raise Overloaded("too many request bodies at once: try again in a moment")
         self._room_bytes -= count
 
-    async def read(self, request: Request, receive: Receive, reading: Reading) -> bytes:
-        """Raises TooLarge, Overloaded, Refused(408) or CallerGone."""
-        length = next((value for name, value in request.headers if name == "content-length"), None)
-        if length is not None and int(length) > self._limit_bytes:
-            raise self._too_large()
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                return await self._read(receive, reading)
-        except TimeoutError:
-            raise Refused(
-                f"the body did not come within {self._timeout_s:g} s", code="body_timeout", status=408
-            ) from None
-
-    async def _read(self, receive: Receive, reading: Reading) -> bytes:
-        chunks: list[bytes] = []
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise CallerGone
-            chunk: bytes = message.get("body", b"")
-            if chunk:
-                reading.hold(len(chunk))
-                chunks.append(chunk)
-                if reading.held_bytes > self._limit_bytes:
-                    raise self._too_large()
-            if not message.get("more_body", False):
-                return chunks[0] if len(chunks) == 1 else b"".join(chunks)
-
     def _too_large(self) -> TooLarge:
-        return TooLarge(f"the body is longer than {self._limit_bytes} bytes: server.body_limit says how much is taken")
-
-
-class Reading:
-    """How much room one body holds."""
-
-    def __init__(self, bodies: Bodies):
-        self._bodies = bodies
-        self.held_bytes = 0
-
-    def hold(self, count: int) -> None:
-        self._bodies.take(count)
-        self.held_bytes += count
+        return TooLarge(f"the body is longer than {self.limit_bytes} bytes: server.body_limit says how much is taken")

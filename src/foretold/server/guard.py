@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from foretold.answer import raw
 from foretold.contract.aliases import read_controls
 from foretold.contract.controls import split_query
 from foretold.contract.namespace import presented
@@ -15,6 +16,8 @@ from foretold.errors import ForeignRequest, Refused, TooLarge
 from foretold.memo import Head
 from foretold.ports import Dialect, Request
 from foretold.scope import Scope
+from foretold.server.bodies import Bodies
+from foretold.server.cors import cors
 
 MAX_HEADERS = 100
 MAX_HEAD_BYTES = 32 * 1024
@@ -38,8 +41,9 @@ class Doors:
 
 
 class Guard:
-    def __init__(self, doors: Doors, scope: Scope, dialects: Dialects):
+    def __init__(self, doors: Doors, scope: Scope, dialects: Dialects, bodies: Bodies):
         self._doors = doors
+        self._bodies = bodies
         self._scope = scope
         self._dialects = dialects
 
@@ -60,6 +64,8 @@ class Guard:
         for name, value in headers:
             if name == "origin":
                 self.check_origin(value)
+            elif name == "content-length":
+                self._bodies.check_announced(value)
         return Request(
             method=scope["method"],
             path=scope["raw_path"].decode("latin-1"),
@@ -76,7 +82,8 @@ class Guard:
         chance = random.random()  # noqa: S311 - draws a sample, guards nothing
         controls = read_controls(request.headers, in_query, chance=chance)
         bare = Request(request.method, request.path, query, request.headers)
-        return Head(bare, dialect, tenant, self._scope.own_credential(credentials), controls)
+        own_credential = self._scope.own_credential(credentials)
+        return Head(bare, dialect, tenant, own_credential, controls, cors=raw(cors(request)))
 
     def dialect_or(self, request: Request | None, otherwise: Dialect) -> Dialect:
         """In whose words an error is told that came before, or instead of, a dialect."""

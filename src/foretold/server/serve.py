@@ -71,7 +71,7 @@ def server_for(app: Any, settings: Server) -> QuietServer:
     return QuietServer(
         uvicorn.Config(
             app,
-            http=protocol_with(head_timeout_s=settings.head_timeout),
+            http=protocol_with(head_timeout_s=settings.head_timeout, body_timeout_s=settings.body_timeout),
             ws="none",
             lifespan="off",
             log_config=None,

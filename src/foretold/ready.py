@@ -1,0 +1,122 @@
+"""The answer of a record, made ready once and given again and again (rules P3, S1, S2).
+
+A hot record is asked for many times a second, and all that changes from one second to the next is its age.  So body and
+headers are kept beside the record as they go out, by shape, and only the age is written anew.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+from foretold.answer import Answer, RawHeaders, raw
+from foretold.contract.freshness import Judged, Verdict
+from foretold.contract.status import CacheStatus, client_cache_control, etag, etag_matches
+from foretold.memo import Named
+from foretold.outcome import How, Outcome
+from foretold.projections import calls, shapes
+from foretold.tiers import Held, Tiers
+
+_HEADER_BYTES = 600
+
+
+class Ready:
+    """`body` is None where it is the record's own bytes, or must be made for each delivery (`has_calls`)."""
+
+    __slots__ = (
+        "age_s",
+        "body",
+        "etag",
+        "fixed",
+        "has_calls",
+        "headers",
+        "is_recorded",
+        "key",
+        "length",
+        "shape",
+        "usage",
+    )
+
+    def __init__(self, held: Held, named: Named):
+        record = held.record
+        self.shape = shape_for(record.operation, record.shape, named.streamed)
+        self.usage = named.usage or self.shape == "whole"
+        self.etag = etag(held.body_sha256, self.shape)
+        self.key = None if named.route.shared else record.key
+        self.has_calls = record.operation == "chat" and calls.has_calls(held.body)
+        self.body = None if self.has_calls else projected(held, self.shape, usage=self.usage)
+        self.is_recorded = self.body is not None and len(self.body) == len(held.body) and self.body == held.body
+        if self.is_recorded:
+            self.body = None
+        kind = record.content_type if self.shape == record.shape else content_type(self.shape)
+        self.fixed = raw(
+            [
+                ("cf-aig-cache-status", "HIT"),
+                ("etag", self.etag),
+                ("cache-control", client_cache_control(named.method, hit=True)),
+                ("content-type", kind),
+                *(h for h in record.headers if h[0] != "content-type"),
+            ]
+        )
+        if not self.has_calls:
+            body = held.body if self.body is None else self.body
+            self.fixed.append((b"content-length", b"%d" % len(body)))
+        self.age_s = -1
+        self.headers: RawHeaders = ()
+
+    @property
+    def kept_bytes(self) -> int:
+        return _HEADER_BYTES + (0 if self.body is None else len(self.body))
+
+    def aged(self, judged: Judged) -> RawHeaders:
+        """The headers with this age; the same object within a second."""
+        if judged.age_s != self.age_s:
+            status = CacheStatus(hit=True, ttl_s=judged.ttl_s, key=self.key)
+            self.headers = [
+                (b"cache-status", str(status).encode()),
+                (b"age", b"%d" % judged.age_s),
+                *self.fixed,
+            ]
+            self.age_s = judged.age_s
+        return self.headers
+
+
+def hit(held: Held, judged: Judged, named: Named, outcome: Outcome, tiers: Tiers) -> Answer:
+    """The answer of a record: 304 where the caller's copy is the same."""
+    record = held.record
+    outcome.how = How.HIT if judged.verdict is Verdict.FRESH else How.STALE
+    outcome.origin_ms = record.took_ms
+    place = (named.streamed, named.usage, named.is_safe)
+    ready = held.ready.get(place)
+    if not isinstance(ready, Ready):
+        ready = held.ready[place] = Ready(held, named)
+        tiers.grown(record.key, held, ready.kept_bytes)
+    headers = ready.aged(judged)
+    if named.if_none_match is not None and named.is_safe and etag_matches(named.if_none_match, ready.etag):
+        return Answer(304, [h for h in headers if not h[0].startswith(b"content-")], outcome)
+    if ready.has_calls:
+        body = projected(held, ready.shape, usage=ready.usage, randomness=secrets.token_bytes(16))
+        headers = [*headers, (b"content-length", b"%d" % len(body))]
+    else:
+        body = held.body if ready.body is None else ready.body
+    return Answer(record.status, headers, outcome, body=body)
+
+
+def projected(held: Held, shape: str, *, usage: bool, randomness: bytes | None = None) -> bytes:
+    """A record's body in a shape; with randomness, tool calls get fresh ids."""
+    record = held.record
+    if record.operation not in shapes.WHOLE_OF:
+        return held.body
+    if shape == "whole":
+        return shapes.whole(record.operation, held.body, shape=record.shape, randomness=randomness)
+    return shapes.events(record.operation, held.body, shape=record.shape, usage=usage, randomness=randomness)
+
+
+def shape_for(operation: str, came: str, streamed: bool) -> str:
+    """The shape a caller wants of an answer that came in one."""
+    if operation not in shapes.WHOLE_OF:
+        return came
+    return "events" if streamed else "whole"
+
+
+def content_type(shape: str) -> str:
+    return shapes.EVENT_STREAM if shape == "events" else shapes.JSON
