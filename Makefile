@@ -36,6 +36,7 @@ check: $(VENV)/.dev  ## lint, types, layers, generated files
 	$(VENV)/bin/mypy
 	PYTHONPATH=src $(VENV)/bin/lint-imports
 	$(RUN) contract/generate.py --check
+	$(RUN) docs/generate.py --check
 	$(RUN) tools/check_tree.py
 
 bench: $(VENV)/.dev  ## CPU microseconds of a hit and a miss, against a bare server in the same run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 ANSWER_BYTES = 556
 CHUNKS = 200
@@ -24,12 +25,14 @@ def _whole(text: str) -> bytes:
 
 
 def _events() -> list[bytes]:
+    common: dict[str, Any] = {**_COMMON, "object": "chat.completion.chunk"}
     deltas = [{"content": f"word{i} "} | ({"role": "assistant"} if i == 0 else {}) for i in range(CHUNKS)]
-    choices = [[{"index": 0, "delta": delta, "finish_reason": None}] for delta in deltas]
-    choices.append([{"index": 0, "delta": {}, "finish_reason": "stop"}])
-    events = [{**_COMMON, "object": "chat.completion.chunk", "choices": c} for c in choices]
+    told: list[dict[str, Any]] = [
+        {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas
+    ]
+    finish = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
     usage = {"prompt_tokens": 40, "completion_tokens": CHUNKS, "total_tokens": 40 + CHUNKS}
-    events.append({**_COMMON, "object": "chat.completion.chunk", "choices": [], "usage": usage})
+    events = [common | event for event in (*told, finish, {"choices": [], "usage": usage})]
     return [b"data: " + _compact(event) + b"\n\n" for event in events] + [b"data: [DONE]\n\n"]
 
 

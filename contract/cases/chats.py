@@ -6,7 +6,7 @@ HEAD = {"id": "chatcmpl-1", "created": 1700000000, "model": "m"}
 USAGE = {"prompt_tokens": 4, "completion_tokens": 2, "total_tokens": 6}
 
 
-def chunk(delta: Any, finish: Any = None, index: int = 0, **rest: Any) -> dict[str, Any]:
+def chunk(delta: Any, finish: Any = None, index: Any = 0, **rest: Any) -> dict[str, Any]:
     return {
         **HEAD,
         "object": "chat.completion.chunk",

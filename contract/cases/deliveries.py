@@ -4,7 +4,7 @@ from typing import Any
 
 import reference
 
-from cases.writing import Vector, fails, gives, hexed, only_python, utf8
+from cases.writing import Vector, fails, gives, hexed, utf8
 
 _CHANCE = bytes(range(16))
 
@@ -48,6 +48,8 @@ _IDS = [
     _fresh("a short id becomes a longer one", "call_1"),
     _fresh("an id of a prefix alone gets 24 characters", "call_"),
     _fresh("a long id needs a second block", "x" * 80),
+    _fresh("an id's length is counted in code points", "call_🙂🙂🙂🙂🙂"),
+    _fresh("nine code points leave room enough for chance", "call_🙂🙂🙂🙂🙂🙂🙂🙂🙂"),
     _fresh("an id of another script", "вызов_абвгдежзи"),
     _whole(
         "a whole answer's calls get fresh ids",
@@ -96,6 +98,26 @@ _IDS = [
         f"data: {_told(_NEW_ONE)}\n\n",
     ),
     _transcript(
+        "a byte order mark goes when its event is written anew",
+        f"\ufeffdata: {_told(_ONE)}\n\n",
+        f"data: {_told(_NEW_ONE)}\n\n",
+    ),
+    _transcript(
+        "the data of an event on several lines comes on one",
+        f"data: {_told(_ONE)[:12]}\ndata: {_told(_ONE)[12:]}\n\n",
+        f"data: {_told(_NEW_ONE)}\n\n",
+    ),
+    _transcript(
+        "calls that are no list of objects keep their bytes",
+        'data: {"choices":[{"delta":{"tool_calls": {"id":"call_1"}}},{"delta":{"tool_calls":["call_1"]}}, "x"]}\n\n',
+        'data: {"choices":[{"delta":{"tool_calls": {"id":"call_1"}}},{"delta":{"tool_calls":["call_1"]}}, "x"]}\n\n',
+    ),
+    _transcript(
+        "an event that can't be read keeps its bytes",
+        f"data: {_told(_ONE)}}}\n\ndata: tool_calls\n\n",
+        f"data: {_told(_ONE)}}}\n\ndata: tool_calls\n\n",
+    ),
+    _transcript(
         "what follows the last event stays", f"data: {_told(_ONE)}\n\ndata: x", f"data: {_told(_NEW_ONE)}\n\ndata: x"
     ),
 ]
@@ -108,8 +130,9 @@ def _less_usage(name: str, transcript: str, out: str) -> Vector:
     return gives(name, "P4", "without_usage", {"transcript": utf8(transcript)}, utf8(out))
 
 
-def _only(name: str, event: str, out: bool) -> Vector:
-    return gives(name, "P4", "tells_only_usage", {"event": utf8(event)}, out)
+def _only(name: str, event: str | bytes, out: bool) -> Vector:
+    told = hexed(event) if isinstance(event, bytes) else utf8(event)
+    return gives(name, "P4", "tells_only_usage", {"event": told}, out)
 
 
 _FOR_THOSE_WHO_ASKED = [
@@ -135,6 +158,10 @@ _FOR_THOSE_WHO_ASKED = [
     _only("a list that holds usage is none", 'data: ["usage"]\n\n', False),
     _only("an event that is no JSON tells no usage", 'data: "usage"}\n\n', False),
     _only("a comment tells no usage", ': "usage"\n\n', False),
+    _only("an event that is no UTF-8 tells no usage", b'data: {"choices":[],"usage":{"\xff":1}}\n\n', False),
+    _only(
+        "an event with a lone surrogate tells no usage", r'data: {"choices":[],"usage":{"a":"\ud83d"}}' + "\n\n", False
+    ),
 ]
 
 
@@ -144,9 +171,9 @@ _WHOLE = '{"choices":[{"index":0,"message":{"role":"assistant","content":"x"},"f
 _WHOLE_CALL = f'{{"choices":[{{"message":{{"tool_calls":[{{"id":"{_ONE}"}}]}}}}]}}'
 
 
-def _given_whole(name: str, body: str, out: Any, *, shape: str, operation: str = "chat", **rest: Any) -> Vector:
+def _given_whole(name: str, body: str, out: str, *, shape: str, operation: str = "chat", **rest: Any) -> Vector:
     given = {"operation": operation, "shape": shape, "body": utf8(body), **rest}
-    return gives(name, "P3", "whole", given, out if isinstance(out, dict) else utf8(out))
+    return gives(name, "P3", "whole", given, utf8(out))
 
 
 def _given_events(name: str, body: str, out: str, *, shape: str, operation: str = "chat", **rest: Any) -> Vector:
@@ -154,12 +181,36 @@ def _given_events(name: str, body: str, out: str, *, shape: str, operation: str 
     return gives(name, "P3", "events", given, utf8(out))
 
 
-def _whole_call(id_: str) -> dict[str, Any]:
-    message = {"role": "assistant", "content": None, "tool_calls": [{"id": id_}]}
-    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
-    return {"object": "chat.completion", "choices": [choice], "usage": {"total_tokens": 6}}
+def _whole_call(id_: str) -> str:
+    message = f'{{"role":"assistant","content":null,"tool_calls":[{{"id":"{id_}"}}]}}'
+    choice = f'{{"index":0,"message":{message},"finish_reason":"tool_calls"}}'
+    return f'{{"object":"chat.completion","choices":[{choice}],"usage":{{"total_tokens":6}}}}'
 
 
+_WHOLE_AND_USAGE = (
+    '{"id":"a","choices":[{"index":0,"message":{"role":"assistant","content":"Hi you","n":1},"finish_reason":"stop"}],'
+    '"provider":"p","usage":{"total_tokens":6}}'
+)
+_IN_EVENTS = "".join(
+    f'data: {{"id":"a","object":"chat.completion.chunk",{rest}}}\n\n'
+    for rest in [
+        '"provider":"p","choices":[{"index":0,"delta":{"role":"assistant","content":"","n":1},"finish_reason":null}]',
+        '"choices":[{"index":0,"delta":{"content":"Hi "},"finish_reason":null}]',
+        '"choices":[{"index":0,"delta":{"content":"you"},"finish_reason":null}]',
+        '"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]',
+    ]
+)
+_CALL_IN_EVENTS = (
+    "".join(
+        f'data: {{"id":null,"object":"chat.completion.chunk","choices":[{{"index":0,"delta":{rest}}}]}}\n\n'
+        for rest in [
+            '{"role":"assistant","content":null},"finish_reason":null',
+            f'{{"tool_calls":[{{"index":0,"id":"{_NEW_ONE}"}}]}},"finish_reason":null',
+            '{},"finish_reason":"tool_calls"',
+        ]
+    )
+    + "data: [DONE]\n\n"
+)
 _CHANCE_GIVEN = {"randomness": hexed(_CHANCE)}
 _SHAPES = [
     _given_whole(
@@ -169,6 +220,13 @@ _SHAPES = [
         "the calls of a record get fresh ids when it is given whole",
         _WHOLE_CALL,
         _WHOLE_CALL.replace(_ONE, _NEW_ONE),
+        shape="whole",
+        **_CHANCE_GIVEN,
+    ),
+    _given_whole(
+        "a whole answer that can't be read keeps its bytes",
+        f"{_WHOLE_CALL}}}",
+        f"{_WHOLE_CALL}}}",
         shape="whole",
         **_CHANCE_GIVEN,
     ),
@@ -201,6 +259,34 @@ _SHAPES = [
         shape="events",
         usage=True,
     ),
+    _given_events(
+        "a whole answer is given as a transcript, without usage",
+        _WHOLE_AND_USAGE,
+        _IN_EVENTS + "data: [DONE]\n\n",
+        shape="whole",
+    ),
+    _given_events(
+        "a whole answer is given as a transcript, with usage for those who asked",
+        _WHOLE_AND_USAGE,
+        _IN_EVENTS + 'data: {"id":"a","object":"chat.completion.chunk","choices":[],"usage":{"total_tokens":6}}\n\n'
+        "data: [DONE]\n\n",
+        shape="whole",
+        usage=True,
+    ),
+    _given_events(
+        "a whole answer's calls get fresh ids when it is given as a transcript",
+        _whole_call(_ONE),
+        _CALL_IN_EVENTS,
+        shape="whole",
+        **_CHANCE_GIVEN,
+    ),
+    *(
+        fails(name, "P3", "events", {"operation": "chat", "shape": "whole", "body": utf8(body), "usage": False}, error)
+        for name, body, error in [
+            ("a body that is no JSON has no transcript", "oops", "not_an_answer"),
+            ("a body that is a list has no transcript", "[]", "not_an_answer"),
+        ]
+    ),
     _given_events("others get it without usage", _STREAMED_USAGE, f"{_STREAMED}data: [DONE]\n\n", shape="events"),
     _given_events(
         "a transcript's calls get fresh ids",
@@ -222,8 +308,9 @@ _SHAPES = [
 ]
 
 
-def _asks(name: str, body: str, out: Any) -> Vector:
-    return gives(name, "R3", "question_of", {"body": utf8(body)}, out)
+def _asks(name: str, body: str, rest: str = "", prompt: str = "Hi") -> Vector:
+    out = f'{{"messages":[{{"role":"user","content":"{prompt}"}}]{rest}}}'
+    return gives(name, "R3", "question_of", {"body": utf8(body)}, utf8(out))
 
 
 def _refused(name: str, body: str) -> Vector:
@@ -235,17 +322,18 @@ def _answers(name: str, message: dict[str, Any], out: str) -> Vector:
 
 
 _PREDICT = [
-    _asks("a prompt is one user message", '{"prompt":"Hi"}', {"messages": [{"role": "user", "content": "Hi"}]}),
-    _asks("an empty prompt is one too", '{"prompt":""}', {"messages": [{"role": "user", "content": ""}]}),
+    _asks("a prompt is one user message", '{"prompt":"Hi"}'),
+    _asks("an empty prompt is one too", '{"prompt":""}', prompt=""),
     _asks(
-        "four options are passed on",
-        '{"prompt":"Hi","max_tokens":5,"temperature":0,"seed":1,"stop":["x"]}',
-        {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 5, "temperature": 0, "seed": 1, "stop": ["x"]},
+        "four options are passed on, in their order",
+        '{"stop":["x"],"seed":1,"prompt":"Hi","temperature":0,"max_tokens":5}',
+        ',"max_tokens":5,"temperature":0,"seed":1,"stop":["x"]',
     ),
+    _asks("an option of null is not passed on", '{"prompt":"Hi","seed":null}'),
     _asks(
-        "an option of null is not passed on",
-        '{"prompt":"Hi","seed":null}',
-        {"messages": [{"role": "user", "content": "Hi"}]},
+        "an option keeps its digits",
+        '{"prompt":"Hi","seed":18446744073709551617,"temperature":1.0}',
+        ',"temperature":1.0,"seed":18446744073709551617',
     ),
     _refused("a text model needs a prompt", "{}"),
     _refused("a prompt that is no text is refused", '{"prompt":["Hi"]}'),
@@ -254,12 +342,13 @@ _PREDICT = [
     _refused("a body that is no JSON is refused", "Hi"),
     _refused("a body with a number that overflows is refused", '{"prompt":"Hi","seed":1e400}'),
     _answers("content is the output", {"content": "Loire 🙂"}, '{"output":"Loire 🙂"}'),
+    _answers("content in parts is the output as it is", {"content": []}, '{"output":[]}'),
     _answers("no content is an empty output", {"content": None}, '{"output":""}'),
 ]
 
 FILES = {
-    "fresh-ids": only_python(_IDS),
-    "shapes": only_python(_SHAPES),
-    "usage": only_python(_FOR_THOSE_WHO_ASKED),
-    "predict": only_python(_PREDICT),
+    "fresh-ids": _IDS,
+    "shapes": _SHAPES,
+    "usage": _FOR_THOSE_WHO_ASKED,
+    "predict": _PREDICT,
 }

@@ -4,13 +4,17 @@ import json
 from typing import Any
 
 from cases.chats import HEAD, USAGE, call, chunk, whole
-from cases.writing import Vector, fails, gives, only_python, utf8
+from cases.writing import Vector, fails, gives, utf8
 
 
 def _sse(*told: Any) -> str:
     """A transcript; texts stand as they are, `[DONE]` comes last."""
     lines = [t if isinstance(t, str) else json.dumps(t, ensure_ascii=False, separators=(",", ":")) for t in told]
     return "".join(f"data: {line}\n\n" for line in [*lines, "[DONE]"])
+
+
+def _nested(brackets: int) -> str:
+    return '{"a":' + "[" * (brackets - 1) + "]" * (brackets - 1) + "}"
 
 
 def _folds(name: str, transcript: str, out: Any, operation: str = "chat") -> Vector:
@@ -241,6 +245,38 @@ _FOLDED = [
         whole({"tool_calls": [{"id": "a"}, {"id": "b"}]}, "tool_calls"),
     ),
     _folds(
+        "calls whose index is no whole number are calls of their own, at the front",
+        _sse(
+            chunk({"tool_calls": [{"index": 1, "id": "a"}, {"index": None, "id": "b"}]}),
+            chunk({"tool_calls": [{"index": "1", "id": "c"}, {"index": 1, "n": 5}]}, "tool_calls"),
+        ),
+        whole({"tool_calls": [{"id": "b"}, {"id": "c"}, {"id": "a", "n": 5}]}, "tool_calls"),
+    ),
+    _folds(
+        "items whose index is 1.0, true or null are one with no other",
+        _sse(
+            chunk({"a": [{"index": 1}, {"index": 1.0}, {"index": True}, {"index": None}]}),
+            chunk({"a": [{"index": 1, "n": 5}, {"index": 1.0, "n": 5}, {"index": None}]}, "stop"),
+        ),
+        whole(
+            {
+                "a": [
+                    {"index": 1, "n": 5},
+                    {"index": 1.0},
+                    {"index": True},
+                    {"index": None},
+                    {"index": 1.0, "n": 5},
+                    {"index": None},
+                ]
+            }
+        ),
+    ),
+    _folds(
+        "a message told beside the delta grows with it",
+        _sse({**HEAD, "choices": [{"delta": {"content": "x"}, "message": {"n": 5}, "finish_reason": "stop"}]}),
+        whole({"content": "x", "n": 5}),
+    ),
+    _folds(
         "a choice without an index is the first",
         _sse({**HEAD, "choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]}),
         whole({"content": "x"}),
@@ -266,6 +302,11 @@ _FOLDED = [
         {**HEAD, "object": "text_completion", "choices": [{"index": 0, "text": "Loire", "finish_reason": "stop"}]},
         "completion",
     ),
+    _folds(
+        "an event of 128 brackets open at once is one",
+        _sse(chunk({"content": "x"}, "stop"), _nested(128)),
+        whole({"content": "x"}, **json.loads(_nested(128))),
+    ),
     *(
         fails(
             f"{what} is no answer",
@@ -283,9 +324,22 @@ _FOLDED = [
             ("an event whose delta is null", {"choices": [{"delta": None}]}),
             ("an event whose index is a text", {"choices": [{"index": "0", "delta": {}}]}),
             ("an event whose index is true", {"choices": [{"index": True, "delta": {}}]}),
+            ("an event whose index is null", {"choices": [{"index": None, "delta": {}}]}),
+            ("an event whose index is 1.0", {"choices": [{"index": 1.0, "delta": {}}]}),
+            ("an event whose index is -0", '{"choices":[{"index":-0,"delta":{}}]}'),
+            ("an event whose index has 16 digits", '{"choices":[{"index":1000000000000000,"delta":{}}]}'),
+            ("an event whose message is a text", {"choices": [{"message": "x"}]}),
+            ("an event of more than its JSON", "{} {}"),
+            ("an event with a lone surrogate", r'{"a":"\ud83d"}'),
+            ("an event with a lone surrogate in a name", r'{"\udc00":1}'),
+            ("an event with a number that overflows", '{"a":1e400}'),
+            ("an event with a whole number that overflows", '{"a":1' + "0" * 400 + "}"),
+            ("an event with NaN", '{"a":NaN}'),
+            ("an event with a byte order mark in its data", "\ufeff{}"),
+            ("an event of 129 brackets open at once", _nested(129)),
         ]
     ),
 ]
 
 
-FILES = {"folding": only_python(_FOLDED)}
+FILES = {"folding": _FOLDED}

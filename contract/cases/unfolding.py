@@ -3,7 +3,7 @@
 from typing import Any
 
 from cases.chats import HEAD, USAGE, call, chunk, whole
-from cases.writing import Vector, gives, only_python
+from cases.writing import Vector, fails, gives
 
 
 def _unfolds(name: str, answer: Any, out: list[Any], *, usage: bool = False, operation: str = "chat") -> Vector:
@@ -13,6 +13,7 @@ def _unfolds(name: str, answer: Any, out: list[Any], *, usage: bool = False, ope
 
 
 _OPENED = chunk({"role": "assistant", "content": ""})
+_ONLY_USAGE = {"id": None, "object": "chat.completion.chunk", "choices": [], "usage": USAGE}
 _UNFOLDED = [
     _unfolds(
         "a role comes first, then text cut after white space, then the end",
@@ -216,6 +217,29 @@ _UNFOLDED = [
         ],
         operation="completion",
     ),
+    _unfolds(
+        "an index is given back whatever it is",
+        {**HEAD, "choices": [{"index": i, "message": {"role": "a"}, "finish_reason": "stop"} for i in (None, "7")]},
+        [
+            *(chunk({"role": "a"}, index=None), chunk({}, "stop", index=None)),
+            *(chunk({"role": "a"}, index="7"), chunk({}, "stop", index="7")),
+        ],
+    ),
+    _unfolds("an answer without an id has null", {"choices": [], "usage": USAGE}, [_ONLY_USAGE], usage=True),
+    *(
+        fails(name, "P3", "transcript_of", {"operation": operation, "whole": answer, "usage": True}, "not_an_answer")
+        for name, operation, answer in [
+            ("an answer without choices can't be unfolded", "chat", {}),
+            ("choices that are an object can't be unfolded", "chat", {"choices": {}}),
+            ("a choice that is null can't be unfolded", "chat", {"choices": [None]}),
+            ("a choice without a message can't be unfolded", "chat", {"choices": [{}]}),
+            ("a message that is a text can't be unfolded", "chat", {"choices": [{"message": "x"}]}),
+            ("calls that are a text can't be unfolded", "chat", {"choices": [{"message": {"tool_calls": "x"}}]}),
+            ("a call that is a text can't be unfolded", "chat", {"choices": [{"message": {"tool_calls": ["x"]}}]}),
+            ("a choice without its text can't be unfolded", "completion", {"choices": [{}]}),
+            ("a text that is null can't be unfolded", "completion", {"choices": [{"text": None}]}),
+        ]
+    ),
     *(
         gives(name, "P3", "pieces", {"text": text}, out)
         for name, text, out in [
@@ -234,4 +258,4 @@ _UNFOLDED = [
     ),
 ]
 
-FILES = {"unfolding": only_python(_UNFOLDED)}
+FILES = {"unfolding": _UNFOLDED}

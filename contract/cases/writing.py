@@ -18,10 +18,6 @@ def fails(name: str, rule: str, op: str, given: dict[str, Any], error: str) -> V
     return {"name": name, "rule": rule, "op": op, "in": given, "error": error}
 
 
-def only_python(vectors: list[Vector]) -> list[Vector]:
-    return [{**vector, "sides": ["python"]} for vector in vectors]
-
-
 def utf8(text: str) -> dict[str, str]:
     return {"utf8": text}
 

@@ -43,11 +43,14 @@ async def from_ride(ride: Ride, named: Named, outcome: Outcome, *, status: Cache
     wanted = shape_for(named.query.operation, came, named.streamed) if incoming.status == 200 else came
     if wanted != came:
         body = _projected(await ride.whole(), named.query.operation, came, wanted, usage=named.usage)
-        outcome.stored = ride.flight.why_not_kept is None
+        why_not = ride.flight.why_not_kept
+        outcome.stored = why_not is None
+        if why_not is not None:
+            status = replace(status, detail=status.detail or f"not-kept-{why_not}")
         headers = _miss_headers(incoming, status, outcome)
-        headers = [h for h in headers if h[0] != "content-type"] + [("content-type", content_type(wanted))]
+        headers = _reshaped(headers, content_type(wanted), body)
         return Answer(incoming.status, raw(headers), outcome, body=body, close=_leaving(ride, outcome))
-    outcome.stored = incoming.status == 200 and not incoming.is_fallback
+    outcome.stored = ride.flight.landing.admits(incoming)
     headers = _miss_headers(incoming, status, outcome)
     if came == "events" and incoming.status == 200:
         chunks = _events(ride.chunks(), outcome, withhold_usage=not named.usage)
@@ -68,10 +71,8 @@ async def passed(incoming: Incoming, asked: Asked, outcome: Outcome, *, status: 
             transcript = await collected(incoming.chunks())
         finally:
             await incoming.close()
-        headers = [h for h in headers if h[0] != "content-type"] + [("content-type", shapes.JSON)]
-        return Answer(
-            200, raw(headers), outcome, body=_projected(transcript, asked.operation, came, "whole", usage=True)
-        )
+        body = _projected(transcript, asked.operation, came, "whole", usage=True)
+        return Answer(200, raw(_reshaped(headers, shapes.JSON, body)), outcome, body=body)
     if came == "events" and asked.operation in shapes.WHOLE_OF:
         chunks = _events(incoming.chunks(), outcome, withhold_usage=not asked.usage)
     else:
@@ -112,6 +113,11 @@ def _projected(body: bytes, operation: str, came: str, wanted: str, *, usage: bo
         raise OriginError(
             "the origin's answer is not one of its dialect: it can't be given in the shape asked for"
         ) from None
+
+
+def _reshaped(headers: list[tuple[str, str]], kind: str, body: bytes) -> list[tuple[str, str]]:
+    """The headers of an answer whose shape is not its origin's."""
+    return [*(h for h in headers if h[0] != "content-type"), ("content-type", kind), ("content-length", str(len(body)))]
 
 
 def _shape_that_came(incoming: Incoming) -> str:

@@ -19,7 +19,8 @@
     │   ├── OriginCut            the answer broke off
     │   └── OriginUnready        the origin says or shows that it cannot serve now
     ├── ModelError               a local model is missing, damaged or will not load
-    └── NodeError                the command line could not reach or use a node
+    ├── NodeError                the command line could not reach a node
+    └── Told                     a node answered the command line with an error
 
 `status` is what HTTP callers get, `code` is stable and part of the API, `retryable` says whether asking again can help.
 Messages say what was found, what was wanted and what to do; never a body or a credential.
@@ -137,3 +138,12 @@ class ModelError(ForetoldError):
 class NodeError(ForetoldError):
     code = "node_unreachable"
     exit_code = 5
+
+
+class Told(ForetoldError):
+    """What a node said, in its own words and under its own code."""
+
+    def __init__(self, message: str, *, code: str, status: int):
+        super().__init__(message)
+        self.code_here = code
+        self.exit_here = {400: 2, 401: 4, 404: 6}.get(status, 1)

@@ -23,14 +23,20 @@ _log = logging.getLogger("foretold")
 
 
 class Landing(Protocol):
-    def __call__(self, incoming: Incoming, body: bytes) -> str | None:
-        """Keeps the answer of a flight that ended cleanly; None if it was kept, else why not."""
+    """Where the answer of a flight goes when it has ended."""
+
+    def admits(self, incoming: Incoming) -> bool:
+        """Whether it may be kept if it ends cleanly, as far as its head tells."""
+        ...
+
+    def land(self, incoming: Incoming, body: bytes) -> str | None:
+        """Keeps an answer that ended cleanly; None if it was kept, else why not."""
         ...
 
 
 class Flight:
     def __init__(
-        self, take_off: Callable[[], Awaitable[Incoming]], land: Landing, *, finishes_alone: bool, tells_usage: bool
+        self, take_off: Callable[[], Awaitable[Incoming]], landing: Landing, *, finishes_alone: bool, tells_usage: bool
     ):
         self.incoming: Incoming | None = None
         self.error: ForetoldError | None = None
@@ -42,7 +48,7 @@ class Flight:
         self._finishes_alone = finishes_alone
         self.riders: set[Ride] = set()
         self._take_off = take_off
-        self._land = land
+        self.landing = landing
         self._chunks: list[bytes] = []
         self._first = 0
         self._bytes = 0
@@ -95,7 +101,7 @@ class Flight:
                 if not self.is_whole:
                     await self._wait_for_riders()
             if self.is_whole and self.may_land:
-                self.why_not_kept = self._land(self.incoming, b"".join(self._chunks))
+                self.why_not_kept = self.landing.land(self.incoming, b"".join(self._chunks))
             else:
                 self.why_not_kept = "too-long" if self.may_land else "purged"
         except ForetoldError as e:
@@ -203,13 +209,13 @@ class Flights:
         self,
         key: str,
         take_off: Callable[[], Awaitable[Incoming]],
-        land: Landing,
+        landing: Landing,
         *,
         finishes_alone: bool,
         tells_usage: bool,
     ) -> Ride:
         """A seat in a new flight, which later callers of the key may join."""
-        flight = Flight(take_off, land, finishes_alone=finishes_alone, tells_usage=tells_usage)
+        flight = Flight(take_off, landing, finishes_alone=finishes_alone, tells_usage=tells_usage)
         self._by_key[key] = flight
         # The set keeps the task alive: the loop itself refers to tasks only weakly.
         self._all.add(flight)

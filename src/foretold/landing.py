@@ -35,6 +35,8 @@ def record_of(departure: Departure, incoming: Incoming, body: bytes, *, now_ms: 
     asked, named = departure.asked, departure.named
     if incoming.is_fallback:
         return "fallback"
+    if incoming.why_not is not None:
+        return incoming.why_not
     if not incoming.is_proven:
         return "end-unproven"
     headers = dict(incoming.headers)
@@ -45,12 +47,7 @@ def record_of(departure: Departure, incoming: Incoming, body: bytes, *, now_ms: 
         why = storable.why_not(asked.operation, incoming.status, value, limited=limited)
     if why is not None:
         return why
-    lifetimes: Lifetimes | None = departure.lifetimes
-    if named.route.respects_upstream:
-        keyed = KEYED_HEADERS | named.route.keyed_headers | {"accept-language"}
-        lifetimes = upstream_lifetimes(
-            headers, departure.lifetimes, shared_scope=named.route.shared, keyed=keyed, now_ms=now_ms
-        )
+    lifetimes = _lifetimes_of(departure, headers, now_ms=now_ms)
     if lifetimes is None:
         return "upstream-forbids"
     usage = value.get("usage") if isinstance(value, dict) else None
@@ -80,6 +77,21 @@ def record_of(departure: Departure, incoming: Incoming, body: bytes, *, now_ms: 
     )
 
 
+def admits(departure: Departure, incoming: Incoming, *, now_ms: int) -> bool:
+    """Whether an answer may be kept if it ends cleanly, as far as its head tells."""
+    headers = dict(incoming.headers)
+    kind = headers.get("content-type", "")
+    operation = departure.asked.operation
+    if incoming.status != 200 or incoming.is_fallback:
+        return False
+    if is_events(kind):
+        if operation not in shapes.WHOLE_OF:
+            return False
+    elif not is_json(kind) and not operation.startswith("get "):
+        return False
+    return _lifetimes_of(departure, headers, now_ms=now_ms) is not None
+
+
 def is_events(content_type: str) -> bool:
     return content_type.partition(";")[0].strip().lower() == "text/event-stream"
 
@@ -87,6 +99,15 @@ def is_events(content_type: str) -> bool:
 def is_json(content_type: str) -> bool:
     kind = content_type.partition(";")[0].strip().lower()
     return kind == "application/json" or kind.endswith("+json")
+
+
+def _lifetimes_of(departure: Departure, headers: dict[str, str], *, now_ms: int) -> Lifetimes | None:
+    """What the route, the caller and, where the route says so, the upstream leave; None: it may not be kept."""
+    route = departure.named.route
+    if not route.respects_upstream:
+        return departure.lifetimes
+    keyed = KEYED_HEADERS | route.keyed_headers | {"accept-language"}
+    return upstream_lifetimes(headers, departure.lifetimes, shared_scope=route.shared, keyed=keyed, now_ms=now_ms)
 
 
 def _judged(asked: Asked, status: int, content_type: str, body: bytes, shape: str) -> tuple[Any, str | None]:

@@ -54,6 +54,7 @@ class Named:
     streamed: bool
     usage: bool
     if_none_match: str | None
+    detail: str | None
 
 
 class Halves(Generic[V]):

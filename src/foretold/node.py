@@ -25,12 +25,13 @@ from foretold.flight import Flights, Ride
 from foretold.forwarding import asking_for_usage, forwarded
 from foretold.judging import Unusable, judged
 from foretold.keeping import Keeping
-from foretold.landing import Departure, record_of
+from foretold.landing import Departure
 from foretold.memo import Head, Memo, Named
 from foretold.observe.counters import Counters
 from foretold.outcome import How, Outcome
-from foretold.ports import Asked, Generations, Incoming
+from foretold.ports import Asked, Generations
 from foretold.routes import Route, Routes
+from foretold.runway import Runway
 from foretold.scope import Scope
 from foretold.tiers import Held, Tiers
 
@@ -143,6 +144,7 @@ class Node:
             streamed=asked.streamed,
             usage=asked.usage,
             if_none_match=if_none_match,
+            detail=policy.ignored_alias(controls),
         )
 
     def _judged(self, held: Held, named: Named) -> Judged | Unusable:
@@ -170,14 +172,10 @@ class Node:
             asked_for_usage=tells_usage,
         )
 
-        def land(incoming: Incoming, body: bytes) -> str | None:
-            record = record_of(departure, incoming, body, now_ms=self._now_ms())
-            return record if isinstance(record, str) else self.keeping.keep(record)
-
         return self.flights.start(
             named.key,
             lambda: route.origin.fetch(asked, beside),
-            land,
+            Runway(departure, self.keeping, self._now_ms),
             finishes_alone=route.finishes_alone,
             tells_usage=tells_usage,
         )

@@ -25,7 +25,7 @@ class Permit:
 
 
 def permit(asked: Asked, controls: Controls, *, route_stores: bool) -> Permit:
-    alias = f"ignored-{controls.ignored_aliases[0]}" if controls.ignored_aliases else None
+    alias = ignored_alias(controls)
     if asked.passes is not None:
         return Permit(False, False, False, "bypass", asked.passes)
     if not route_stores:
@@ -35,6 +35,11 @@ def permit(asked: Asked, controls: Controls, *, route_stores: bool) -> Permit:
     if controls.no_cache:
         return Permit(False, False, True, "request", alias)
     return Permit(True, True, True, "uri-miss", alias)
+
+
+def ignored_alias(controls: Controls) -> str | None:
+    """What Cache-Status says of an alias that could not be read (rule C3)."""
+    return f"ignored-{controls.ignored_aliases[0]}" if controls.ignored_aliases else None
 
 
 def lifetimes(of_route: Lifetimes, controls: Controls) -> Lifetimes:

@@ -91,6 +91,11 @@ class Incoming(Protocol):
         """
         ...
 
+    @property
+    def why_not(self) -> str | None:
+        """After the last chunk: what the origin itself knows against keeping the answer, in one word."""
+        ...
+
     async def close(self) -> None:
         """Stops the origin's work if it still runs.  Harmless when called twice."""
         ...

@@ -46,17 +46,36 @@ class Purging:
                 return None
             case "namespace" if _is_hex(value):
                 return f"namespace:{value}"
-            case "tenant" if value:
-                return f"namespace:{tenant_namespace(self._secret, value)}"
+            case "tenant":
+                return f"namespace:{self._namespace(value)}"
             case "tag" if is_caller_tag(value):
-                return caller_tag(tenant_namespace(self._secret, tenant or "local:"), value)
+                return caller_tag(self._namespace(tenant or "local:"), value)
             case "model" | "revision" if value:
                 return f"{kind}:{value}"
         if kind not in KINDS:
             raise Refused(
                 f"nothing is purged by {kind[:40]!r}: known are {', '.join(KINDS)}", param=kind, code="bad_purge"
             )
-        raise Refused(f"{value[:80]!r} is no {kind}", param=kind, code="bad_purge")
+        raise Refused(f"{kind} is {value[:80]!r}: give {_WANTED[kind]}", param=kind, code="bad_purge")
+
+    def _namespace(self, tenant: str) -> str:
+        """Raises Refused for what rule N1 doesn't write."""
+        if tenant != "local:" and not (tenant.startswith(("tenant:", "credential:", "shared:")) and tenant[-1] != ":"):
+            raise Refused(
+                f"tenant is {tenant[:80]!r}: write tenant:NAME, credential:TEXT, shared:ROUTE or local:",
+                param="tenant",
+                code="bad_purge",
+            )
+        return tenant_namespace(self._secret, tenant)
+
+
+_WANTED = {
+    "key": "the 64 hex digits of Cache-Status",
+    "namespace": "its 64 hex digits",
+    "tag": "1 to 64 of a-z 0-9 _ . : -",
+    "model": "a model's name",
+    "revision": "a revision, as `foretold cache get` shows it",
+}
 
 
 def _is_hex(text: str) -> bool:

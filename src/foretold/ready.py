@@ -25,13 +25,12 @@ class Ready:
     __slots__ = (
         "age_s",
         "body",
+        "detail",
         "etag",
         "fixed",
         "has_calls",
         "headers",
-        "is_recorded",
         "key",
-        "length",
         "shape",
         "usage",
     )
@@ -42,10 +41,10 @@ class Ready:
         self.usage = named.usage or self.shape == "whole"
         self.etag = etag(held.body_sha256, self.shape)
         self.key = None if named.route.shared else record.key
+        self.detail = named.detail
         self.has_calls = record.operation == "chat" and calls.has_calls(held.body)
         self.body = None if self.has_calls else projected(held, self.shape, usage=self.usage)
-        self.is_recorded = self.body is not None and len(self.body) == len(held.body) and self.body == held.body
-        if self.is_recorded:
+        if self.body == held.body:
             self.body = None
         kind = record.content_type if self.shape == record.shape else content_type(self.shape)
         self.fixed = raw(
@@ -70,7 +69,7 @@ class Ready:
     def aged(self, judged: Judged) -> RawHeaders:
         """The headers with this age; the same object within a second."""
         if judged.age_s != self.age_s:
-            status = CacheStatus(hit=True, ttl_s=judged.ttl_s, key=self.key)
+            status = CacheStatus(hit=True, ttl_s=judged.ttl_s, key=self.key, detail=self.detail)
             self.headers = [
                 (b"cache-status", str(status).encode()),
                 (b"age", b"%d" % judged.age_s),
@@ -85,7 +84,7 @@ def hit(held: Held, judged: Judged, named: Named, outcome: Outcome, tiers: Tiers
     record = held.record
     outcome.how = How.HIT if judged.verdict is Verdict.FRESH else How.STALE
     outcome.origin_ms = record.took_ms
-    place = (named.streamed, named.usage, named.is_safe)
+    place = (named.streamed, named.usage, named.is_safe, named.detail)
     ready = held.ready.get(place)
     if not isinstance(ready, Ready):
         ready = held.ready[place] = Ready(held, named)

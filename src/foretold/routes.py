@@ -86,6 +86,6 @@ def _is_pattern(model: str) -> bool:
 def _no_model(model: str, known: Sequence[str]) -> str:
     if not model:
         return "the query names no model: set `model`. All: GET /v1/models"
-    nearest = difflib.get_close_matches(model, known, n=3, cutoff=0.4) or list(known[:3])
-    near = f" Nearest: {', '.join(nearest)}." if nearest else ""
+    nearest = difflib.get_close_matches(model, known, n=3, cutoff=0.4)
+    near = f" Nearest: {', '.join(nearest)}." if nearest else f" Known: {', '.join(known[:3])}." if known else ""
     return f"No model {model[:100]!r}.{near} All: GET /v1/models"

@@ -52,7 +52,12 @@ class Scope:
 
     def namespaces(self, tenant: str, controls: Controls, *, shared_route: str | None = None) -> Namespaces:
         """Whose answers may serve an authenticated tenant on a route; a caller's controls only narrow."""
-        chain = [tenant_namespace(self._secret, tenant if shared_route is None else f"shared:{shared_route}")]
+        whose = tenant if shared_route is None else f"shared:{shared_route}"
+        chain = [tenant_namespace(self._secret, whose)]
+        api_keys_tenant, _, beside = whose.partition("\n")
+        if beside and whose.startswith("tenant:"):
+            # A purge of the API key's tenant reaches what was asked with a credential beside it.
+            chain.insert(0, tenant_namespace(self._secret, api_keys_tenant))
         labels = [*controls.children]
         if controls.ignored:
             labels.append(ignoring_label(sorted(set(controls.ignored))))

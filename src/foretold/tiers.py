@@ -34,7 +34,7 @@ class Held:
         self.record = replace(record, body=b"")
         self.body_sha256 = record.body_sha256
         self.lifetimes = lifetimes_of(record)
-        self.ready: dict[tuple[bool, bool, bool], object] = {}
+        self.ready: dict[tuple[bool, bool, bool, str | None], object] = {}
         self.alive_under: Mapping[str, str] | None = None
 
     @property

@@ -126,7 +126,7 @@ OPERATIONS: dict[str, Callable[[Given], Any]] = {
     "is_alive": lambda g: generations.is_alive(g["held"], g["current"]),
     "generation_name": lambda g: generations.generation_name(g["tag"]),
     "age_s": lambda g: freshness.age_s(g["made_ms"], g["now_ms"]),
-    "judge": lambda g: dataclasses.asdict(judged(g)[0]),
+    "judge": lambda g: judged(g)[0]._asdict(),
     "may_revalidate_behind": lambda g: freshness.may_revalidate_behind(*judged(g)),
     "may_replace_error": lambda g: freshness.may_replace_error(*judged(g)),
     "accepts": accepts,

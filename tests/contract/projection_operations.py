@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from foretold.contract.events import DONE, Event, split
-from foretold.projections import calls, fold, predict, shapes
+from foretold.projections import calls, fold, predict, shapes, verbatim
 from tests.contract.values import bytes_of
 
 Given = dict[str, Any]
@@ -35,11 +35,10 @@ def whole_with_fresh_ids(given: Given) -> Any:
     return whole
 
 
-def whole(given: Given) -> Any:
-    """The bytes of an answer that came whole; what the JSON of a folded one says."""
-    body = bytes_of(given["body"])
-    found = shapes.whole(given["operation"], body, shape=given["shape"], randomness=randomness_of(given))
-    return found if given["shape"] == "whole" else json.loads(found)
+def whole(given: Given) -> bytes:
+    return shapes.whole(
+        given["operation"], bytes_of(given["body"]), shape=given["shape"], randomness=randomness_of(given)
+    )
 
 
 def events(given: Given) -> bytes:
@@ -69,6 +68,6 @@ OPERATIONS: dict[str, Callable[[Given], Any]] = {
     "events": events,
     "without_usage": lambda g: shapes.without_usage(bytes_of(g["transcript"])),
     "tells_only_usage": lambda g: shapes.tells_only_usage(bytes_of(g["event"])),
-    "question_of": lambda g: predict.question_of(bytes_of(g["body"])),
+    "question_of": lambda g: verbatim.written(predict.question_of(bytes_of(g["body"]))),
     "answer_of": lambda g: predict.answer_of(g["chat"]),
 }

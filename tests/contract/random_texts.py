@@ -46,11 +46,11 @@ _NUMERALS = [
 def random_texts(seed: int, count: int) -> Iterator[bytes]:
     chance = random.Random(seed)
     for _ in range(count):
-        text = _Writer(chance).document().encode()
+        text = Writer(chance).document().encode()
         yield _broken(chance, text) if chance.random() < 0.06 else text
 
 
-class _Writer:
+class Writer:
     """Writes one text.  Only a few texts may hold what makes a text unkeyable, or most would be."""
 
     def __init__(self, chance: random.Random):
@@ -58,15 +58,15 @@ class _Writer:
         self._may_repeat, self._may_be_lone, self._may_be_large = (chance.random() < 0.12 for _ in range(3))
 
     def document(self) -> str:
-        return self._space() + self._value(self._chance.choice([1, 2, 3, 5])) + self._space()
+        return self.space() + self.value(self._chance.choice([1, 2, 3, 5])) + self.space()
 
-    def _value(self, depth: int) -> str:
+    def value(self, depth: int) -> str:
         kind = self._chance.choice("oooaasnl" if depth else "snl")
         match kind:
             case "s":
-                return self._text(self._characters())
+                return self.text(self._characters())
             case "n":
-                return self._number()
+                return self.number()
             case "o":
                 return self._object(depth - 1)
             case "a":
@@ -74,26 +74,24 @@ class _Writer:
         return self._chance.choice(["true", "false", "null"])
 
     def _object(self, depth: int) -> str:
-        names = [self._name() for _ in range(self._chance.choice([0, 1, 2, 3, 6]))]
+        names = [self.name() for _ in range(self._chance.choice([0, 1, 2, 3, 6]))]
         names = list(dict.fromkeys(names))
         if names and self._may_repeat and self._chance.random() < 0.5:
             names.insert(self._chance.randrange(len(names) + 1), self._chance.choice(names))
-        members = [
-            f"{self._space()}{self._text(name)}{self._space()}:{self._space()}{self._value(depth)}" for name in names
-        ]
-        return "{" + (",".join(members) or self._space()) + self._space() + "}"
+        members = [f"{self.space()}{self.text(name)}{self.space()}:{self.space()}{self.value(depth)}" for name in names]
+        return "{" + (",".join(members) or self.space()) + self.space() + "}"
 
     def _list(self, depth: int) -> str:
-        items = [self._space() + self._value(depth) for _ in range(self._chance.choice([0, 1, 2, 4]))]
-        return "[" + (",".join(items) or self._space()) + self._space() + "]"
+        items = [self.space() + self.value(depth) for _ in range(self._chance.choice([0, 1, 2, 4]))]
+        return "[" + (",".join(items) or self.space()) + self.space() + "]"
 
-    def _name(self) -> str:
+    def name(self) -> str:
         return self._chance.choice(_NAMES) if self._chance.random() < 0.5 else self._characters()
 
     def _characters(self) -> str:
         return "".join(self._chance.choice(_CHARACTERS) for _ in range(self._chance.choice([0, 1, 2, 3, 8])))
 
-    def _text(self, characters: str) -> str:
+    def text(self, characters: str) -> str:
         written = [self._character(c) for c in characters]
         if self._may_be_lone and self._chance.random() < 0.3:
             lone = self._chance.choice(["\\ud800", "\\uDBFF", "\\udc00", "\\uDFFF", "\\ude00\\ud83d", "\\ud83d\\ud83d"])
@@ -110,7 +108,7 @@ class _Writer:
             return "".join(form.format(int.from_bytes(units[at : at + 2], "big")) for at in range(0, len(units), 2))
         return c
 
-    def _number(self) -> str:
+    def number(self) -> str:
         numeral = self._any_number()
         is_large = abs(float(numeral)) > 2**53 - 1
         return "7" if is_large and not self._may_be_large else numeral
@@ -131,7 +129,7 @@ class _Writer:
         (double,) = struct.unpack("<d", self._chance.randbytes(8))
         return "1.5" if double != double or double in (float("inf"), float("-inf")) else repr(double)
 
-    def _space(self) -> str:
+    def space(self) -> str:
         return self._chance.choice(_SPACES)
 
 

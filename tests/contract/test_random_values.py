@@ -5,18 +5,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import subprocess
 from collections import Counter
-from pathlib import Path
 
 import pytest
 import rfc8785
 
 from foretold.contract.canonical import Unkeyable, canonical, read
 from foretold.errors import Malformed
+from tests.contract.javascript import lines_of
 from tests.contract.random_texts import random_texts
 
-WORKER_TESTS = Path(__file__).parents[2] / "worker" / "test"
 COUNT = 20_000
 SEED = 20_261_130
 KINDS = {"malformed", "unkeyable-repeat", "unkeyable-surrogate", "unkeyable-number", "digest"}
@@ -29,15 +27,6 @@ def outcome_of(text: bytes) -> str:
         return f"unkeyable-{e.why}"
     except Malformed:
         return "malformed"
-
-
-def _node(script: str, *arguments: str, told: str = "") -> list[str]:
-    run = subprocess.run(
-        ["node", WORKER_TESTS / script, *arguments], input=told, capture_output=True, encoding="utf-8", check=True
-    )
-    *lines, rest = run.stdout.split("\n")
-    assert rest == ""
-    return lines
 
 
 def _line_of(text: bytes) -> str:
@@ -72,12 +61,12 @@ def outcomes(texts) -> list[str]:
 
 @pytest.fixture(scope="module")
 def from_node() -> tuple[list[bytes], list[str]]:
-    lines = [json.loads(line) for line in _node("random_values.js", str(SEED), str(COUNT))]
+    lines = [json.loads(line) for line in lines_of("random_values.js", str(SEED), str(COUNT))]
     return [_text_of(line["text"]) for line in lines], [line["outcome"] for line in lines]
 
 
 def test_javascript_makes_the_same_of_our_texts(texts, outcomes):
-    theirs = _node("digests.js", told="".join(f"{_line_of(text)}\n" for text in texts))
+    theirs = lines_of("digests.js", told="".join(f"{_line_of(text)}\n" for text in texts))
 
     assert _differing(texts, outcomes, theirs) == []
 

@@ -63,15 +63,21 @@ def test_every_link_leads_somewhere() -> None:
     assert lost == []
 
 
-def test_every_error_code_is_explained() -> None:
-    assert _unexplained(source_words.error_codes(), "http.md", "cli.md") == []
+def test_every_error_code_is_explained_and_no_other() -> None:
+    codes = source_words.error_codes()
+
+    assert _unexplained(codes, "http.md", "cli.md") == []
+    assert [code for code in _first_column("http.md") if "_" in code and code.islower() and code not in codes] == []
 
 
-def test_every_detail_is_explained() -> None:
-    words = source_words.passing_details() | source_words.not_kept_reasons() | source_words.beginnings()
+def test_every_detail_is_explained_and_no_other() -> None:
+    beginnings = source_words.beginnings()
+    words = source_words.passing_details() | source_words.not_kept_reasons() | beginnings | {"cut"}
+    told = [word.removeprefix("not-kept-").rstrip("…") for word in _first_column("cache-status.md") if " " not in word]
 
     assert len(words) > 25
     assert _unexplained(words, "cache-status.md") == []
+    assert [word for word in told if word not in words and not word.startswith(tuple(beginnings))] == []
 
 
 def test_every_setting_is_explained() -> None:
@@ -136,6 +142,11 @@ def _unexplained(words: set[str], *names: str) -> list[str]:
     """Those that stand in none of these pages of the reference as code."""
     text = "\n".join((REFERENCE / name).read_text() for name in names)
     return [word for word in sorted(words) if not re.search(rf"`(not-kept-)?{re.escape(word)}", text)]
+
+
+def _first_column(name: str) -> list[str]:
+    """The code at the beginning of each row of the page's tables."""
+    return re.findall(r"^\| `([^`]+)`", (REFERENCE / name).read_text(), re.M)
 
 
 def _settings(kind: type) -> Iterator[str]:

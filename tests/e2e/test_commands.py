@@ -124,3 +124,53 @@ async def test_piped_output_has_no_escape_byte(tmp_path):
         told = await run(*words, home=tmp_path)
 
         assert "\x1b" not in told.out + told.err
+
+
+async def test_what_a_node_refuses_ends_with_its_own_code_and_not_as_unreachable(upstream, tmp_path):
+    async with serving(tmp_path, f'[upstreams.fake]\nurl = "{upstream.url}"\n') as node:
+        short = await run("cache", "purge", "--key", "12", "--url", node.url, home=tmp_path)
+        tag = await run("cache", "purge", "--tag", "News", "--yes", "--url", node.url, home=tmp_path)
+        wrong = await run("cache", "stats", "--url", node.url, home=tmp_path, FORETOLD_ADMIN_KEY="wrong")
+
+    assert (short.code, tag.code, wrong.code) == (2, 2, 4)
+    assert "key is '12': give the 64 hex digits" in short.err
+    assert "tag is 'News': give 1 to 64 of" in tag.err
+    assert "unreachable" not in short.err + tag.err + wrong.err
+
+
+async def test_commands_find_the_data_folder_that_the_settings_name(upstream, tmp_path):
+    settings = f'data = "{tmp_path / "elsewhere"}"\n[upstreams.fake]\nurl = "{upstream.url}"\n'
+    (tmp_path / "foretold.toml").write_text(settings)
+    async with serving(tmp_path) as node:
+        stats = await run("cache", "stats", "--json", "--url", node.url, home=tmp_path)
+
+    assert stats.json["received"] == 0
+
+
+async def test_an_api_key_is_shown_on_stderr_so_that_a_redirect_keeps_only_its_digest(tmp_path):
+    made = await run("config", "api-key", "web", home=tmp_path)
+
+    assert "fk_" in made.err
+    assert "fk_" not in made.out
+    assert made.out.startswith("[[api_keys]]")
+
+
+async def test_wrong_use_is_json_where_json_is_wanted(tmp_path):
+    ended = await run("cache", "purge", home=tmp_path, FORETOLD_OUTPUT="json")
+
+    assert ended.code == 2
+    assert json.loads(ended.err)["error"]["code"] == "wrong_use"
+
+
+async def test_an_empty_prompt_is_not_asked(tmp_path):
+    ended = await run("ask", "m", home=tmp_path, sent=" \n")
+
+    assert ended.code == 2
+
+
+async def test_settings_are_shown_with_their_units(tmp_path):
+    shown = (await run("config", "show", "--json", home=tmp_path)).json
+
+    assert shown["server"]["body_limit"] == "20 MiB"
+    assert shown["cache"]["fresh"] == "1 d"
+    assert shown["server"]["head_timeout"] == "10 s"

@@ -24,6 +24,7 @@ class FakeIncoming:
         self.length: int | None = None
         self.is_fallback = False
         self.is_proven = is_proven
+        self.why_not: str | None = None
         self.closed = 0
         self._chunks = chunks
 

@@ -204,3 +204,14 @@ async def test_controls_may_come_in_the_query_string_and_are_taken_out_of_it(ups
     assert not with_query.is_hit
     assert again.is_hit
     assert upstream.calls[1].target == "/v1/chat/completions?a=1"
+
+
+async def test_an_ignored_alias_is_named_on_a_hit_too(upstream, tmp_path):
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        await node.chat("hello")
+        hit = await node.chat("hello", {"cf-aig-cache-ttl": "soon"})
+        plain = await node.chat("hello")
+
+    assert hit.is_hit
+    assert "detail=ignored-cf-aig-cache-ttl" in hit.cache_status
+    assert "detail" not in plain.cache_status

@@ -329,12 +329,12 @@ async def test_a_model_that_cannot_be_loaded_is_unready_and_names_no_file(tmp_pa
     assert "/home" in str(unready.value.__cause__)
 
 
-async def test_an_answer_that_breaks_the_asked_json_is_never_proven(play):
+async def test_an_answer_that_breaks_the_asked_json_says_why_it_is_not_to_be_kept(play):
     async with play() as engine:
         incoming = await fetch(origin_at(engine), question(response_format={"type": "json_object"}))
         await body_of(incoming)
 
-    assert not incoming.is_proven
+    assert incoming.why_not == "not-json"
 
 
 def test_the_engine_is_named_with_its_version_without_importing_it():

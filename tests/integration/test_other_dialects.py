@@ -205,3 +205,15 @@ async def test_a_problem_is_told_as_one_where_the_dialect_has_no_error_of_its_ow
     assert refused.status == 400
     assert refused.headers["content-type"] == "application/problem+json"
     assert refused.json["code"] == "malformed_body"
+
+
+@pytest.mark.parametrize("said", ["cache-control: no-store\r\n", "vary: x-colour\r\n"])
+async def test_stored_is_not_announced_where_the_head_already_forbids_it(upstream, tmp_path, said):
+    async def reply(call, writer, serial):
+        await whole(writer, b'{"a":1}', more=said)
+
+    upstream.on("/classify", reply)
+    async with running(in_front_of(base(upstream.url), ROUTES), tmp_path) as node:
+        answered = await node.post("/classify", {"x": 1})
+
+    assert "stored" not in answered.cache_status

@@ -150,3 +150,25 @@ async def test_a_purge_that_names_nothing_clearly_is_refused(upstream, tmp_path,
     assert refused.status == 400
     assert refused.json["code"] == "bad_purge"
     assert after.is_hit
+
+
+@pytest.mark.parametrize("tenant", ["web", "tenant:", "Tenant:web", "", "local"])
+async def test_a_tenant_is_written_as_the_contract_writes_it(upstream, tmp_path, tenant):
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        refused = [await node.purge(tenant=tenant), await node.purge(tag="a", of_tenant=tenant or "x")]
+
+    for answer in refused:
+        assert answer.status == 400
+        assert "tenant:NAME" in answer.json["detail"]
+
+
+async def test_a_tenants_purge_reaches_what_it_asked_with_a_credential_beside_its_key(upstream, tmp_path):
+    beside = {"cf-aig-authorization": "Bearer key-of-web", **bearer("their-own")}
+    async with running(in_front_of(upstream.url, KEYS), tmp_path) as node:
+        await node.chat("hello", beside)
+        before = await node.chat("hello", beside)
+        await node.purge(tenant="tenant:web")
+        after = await node.chat("hello", beside)
+
+    assert before.is_hit
+    assert not after.is_hit

@@ -314,3 +314,18 @@ async def test_a_long_answer_goes_through_with_bounded_memory_and_is_not_kept(up
 
     assert answered.text == again.text == "x" * 65_000 * pieces
     assert not again.is_hit
+
+
+async def test_an_answer_given_in_another_shape_tells_its_length_and_why_it_was_not_kept(upstream, tmp_path):
+    async def cut_by_length(call, writer, serial):
+        await stream(writer, chunks_of(chat(call.json, "some words", finish="length"), usage=True))
+
+    upstream.on("m", cut_by_length)
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        answered = await node.chat("hello")
+        kept = await node.chat("hello", max_tokens=5)
+
+    assert answered.cache_status.startswith("Foretold; fwd=uri-miss; key=")
+    assert answered.cache_status.endswith("detail=not-kept-length")
+    assert int(answered.headers["content-length"]) == len(answered.body)
+    assert "; stored" in kept.cache_status

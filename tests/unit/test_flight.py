@@ -26,11 +26,14 @@ class World:
                 raise incoming
             return incoming
 
-        def land(incoming, body):
-            self.landed.append(body)
-            return self.why
+        return self.flights.start(key, take_off, self, finishes_alone=finishes_alone, tells_usage=tells_usage)
 
-        return self.flights.start(key, take_off, land, finishes_alone=finishes_alone, tells_usage=tells_usage)
+    def admits(self, incoming):
+        return True
+
+    def land(self, incoming, body):
+        self.landed.append(body)
+        return self.why
 
     def join(self, key="key", *, usage=True):
         return self.flights.join(key, usage=usage)

@@ -38,6 +38,6 @@ test("any chunking gives the same events", () => {
     const found = [...fed, ...last.map(({ raw }) => raw)];
     assert.deepStrictEqual(found.map(textOf), events.map(({ raw }) => textOf(raw)));
     assert.deepStrictEqual(rest, wantedRest);
-    assert.deepStrictEqual(joined(...found, rest), transcript);
+    assert.deepStrictEqual(joined([...found, rest]), transcript);
   }
 });

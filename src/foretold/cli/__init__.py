@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 
 import click
@@ -70,15 +71,20 @@ def main() -> None:
     except click.exceptions.Exit as e:
         sys.exit(e.exit_code)
     except click.ClickException as e:
-        e.show()
+        if os.environ.get("FORETOLD_OUTPUT") == "json":
+            from foretold.cli.words import tell
+
+            tell(e.format_message(), code="wrong_use", exit_code=e.exit_code)
+        else:
+            e.show()
         sys.exit(e.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(1)
     except ForetoldError as e:
-        from foretold.cli.words import tell_error
+        from foretold.cli.words import exit_code_of, tell_error
 
         tell_error(e)
-        sys.exit(e.exit_code)
+        sys.exit(exit_code_of(e))
     sys.exit(result if isinstance(result, int) else 0)

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 
 import click
 
-from foretold.cli.client import Credential, node_url, request
+from foretold.cli.client import node_url, request
 from foretold.cli.settings import json_option
-from foretold.errors import NodeError, NotFound
+from foretold.errors import Told
 
 
 @click.command("ask", short_help="Ask once, stream the answer, say miss or hit and how long.")
@@ -46,6 +46,8 @@ def command(
         if sys.stdin.isatty():
             raise click.UsageError("give a PROMPT, or send one on stdin")
         prompt = sys.stdin.read()
+    if not prompt.strip():
+        raise click.UsageError("the PROMPT is empty")
     asked: dict[str, object] = {
         "model": model,
         "messages": [{"role": "user", "content": prompt}],
@@ -86,16 +88,15 @@ def _texts(response: Iterable[bytes]) -> Iterator[str]:
             continue
         chunk = json.loads(told)
         if "error" in chunk:
-            raise NodeError(chunk["error"]["message"])
+            raise Told(chunk["error"]["message"], code=str(chunk["error"].get("code")), status=502)
         for choice in chunk.get("choices", ()):
             yield choice.get("delta", {}).get("content") or ""
 
 
-def _failed(status: int, body: bytes) -> NodeError | NotFound:
+def _failed(status: int, body: bytes) -> Told:
     try:
-        message = json.loads(body)["error"]["message"]
+        error = json.loads(body)["error"]
+        message, code = str(error["message"]), str(error.get("code") or f"http_{status}")
     except (ValueError, KeyError, TypeError):
-        message = f"the node answered {status}"
-    if status == 401:
-        return Credential(f"{message} (FORETOLD_KEY)")
-    return NotFound(message) if status == 404 else NodeError(message)
+        message, code = f"the node answered {status}", f"http_{status}"
+    return Told(f"{message} (FORETOLD_KEY)" if status == 401 else message, code=code, status=status)

@@ -106,4 +106,9 @@ def purge(
             raise click.UsageError(f"this purges by {kind}: add --yes")
         click.confirm(f"Purge by {kind}?", abort=True, err=True)
     told = admin(node_url(url), "POST", "/-/cache/purge", {**asked, **({"of_tenant": of_tenant} if of_tenant else {})})
-    click.echo(json.dumps(told) if as_json else f"purged by {told['purged']}")
+    if as_json:
+        click.echo(json.dumps(told))
+        return
+    value = next(iter(asked.values()))
+    named = "everything" if value is True else f"by {kind} {value!r}"
+    click.echo(f"purged {named}: no such answer is given from the next query on")

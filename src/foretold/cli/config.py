@@ -80,11 +80,12 @@ def example() -> None:
 @click.argument("tenant")
 @json_option
 def api_key(tenant: str, as_json: bool) -> None:
-    """Makes an API key for TENANT: the key once, and the lines that let it in, which hold only its digest.
+    """Makes an API key for TENANT: the key, once, on stderr; the lines that let it in, which hold only its digest.
 
     \b
     Examples:
       foretold config api-key web
+      foretold config api-key web >> foretold.toml
     """
     import secrets
 
@@ -94,7 +95,7 @@ def api_key(tenant: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"api_key": key, "tenant": tenant, "sha256": api_key_hash(key)}))
         return
-    click.echo(f"# The key, shown this once:  {key}\n")
+    click.echo(f"The key, shown this once:  {key}\n", err=True)
     click.echo(f'[[api_keys]]\ntenant = {json.dumps(tenant, ensure_ascii=False)}\nsha256 = "{api_key_hash(key)}"')
 
 

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TextIO
 
-from foretold.errors import ForetoldError, Refused
+from foretold.errors import ForetoldError, Refused, Told
 
 JSON_ERRORS = "FORETOLD_OUTPUT"
 _BAR = 28
@@ -24,15 +24,24 @@ def bold(text: str, out: TextIO = sys.stderr) -> str:
     return f"\x1b[1m{text}\x1b[0m" if has_colour(out) else text
 
 
+def exit_code_of(error: ForetoldError) -> int:
+    return error.exit_here if isinstance(error, Told) else error.exit_code
+
+
 def tell_error(error: ForetoldError) -> None:
-    code = error.code_here if isinstance(error, Refused) else error.code
+    code = error.code_here if isinstance(error, (Refused, Told)) else error.code
+    tell(str(error), code=code, exit_code=exit_code_of(error))
+
+
+def tell(message: str, *, code: str, exit_code: int) -> None:
+    """An error on stderr: two lines, or one JSON object where FORETOLD_OUTPUT=json."""
     if os.environ.get(JSON_ERRORS) == "json":
         import json
 
-        print(json.dumps({"error": {"code": code, "message": str(error)}}), file=sys.stderr)
+        print(json.dumps({"error": {"code": code, "message": message}}), file=sys.stderr)
         return
     label = "\x1b[31merror:\x1b[0m" if has_colour(sys.stderr) else "error:"
-    print(f"{label} {error}\n  code  {code} · exit {error.exit_code}", file=sys.stderr)
+    print(f"{label} {message}\n  code  {code} · exit {exit_code}", file=sys.stderr)
 
 
 class Progress:

@@ -26,6 +26,9 @@ def check(config: Config, fail: Fail) -> None:
             raise fail(("api_keys", at, "sha256"), "the same API key stands here twice")
     if config.undeclared not in ("", "off"):
         _check_name(config.undeclared, [u.name for u in config.upstreams], ("undeclared",), "upstream", fail)
+    if len(config.upstreams) > 1 and not config.routes:
+        several = " and ".join(u.name for u in config.upstreams)
+        raise fail(("upstreams",), f"which models go to {several}? say so in [[routes]]")
     overlap = {u.name for u in config.upstreams} & {m.name for m in config.models}
     if overlap:
         raise fail(("models", min(overlap)), "an upstream has the same name: a fallback could mean either")
@@ -71,6 +74,10 @@ def _check_tiers(config: Config, fail: Fail) -> None:
 def _check_route(config: Config, route: RouteSettings, at: int, fail: Fail) -> None:
     place = ("routes", at)
     upstreams, models = [u.name for u in config.upstreams], [m.name for m in config.models]
+    if route.name == "undeclared":
+        raise fail((*place, "name"), "paths that nobody declared are counted under this name: choose another")
+    if (route.upstream or route.model) in route.fallback:
+        raise fail((*place, "fallback"), f"{route.upstream or route.model!r} can't stand in for itself")
     if bool(route.upstream) == bool(route.model):
         raise fail(place, "a route is answered by an `upstream` or by a `model` of this node: set one of the two")
     if route.upstream:

@@ -10,7 +10,7 @@ from foretold.config.settings import Config
 from foretold.config.values import Secret
 
 _INTRO = """\
-# foretold.toml: every setting with its default.  All of it is optional; `foretold config check` after editing.
+# foretold.toml: every setting, with its default or, where it has none, an example.  All of it is optional; `foretold config check` after editing.
 # Quantities carry their unit: "1h", "256 MiB".  Secrets come from the environment or a file, never from here.
 """
 
@@ -44,11 +44,17 @@ def _lines(kind: type) -> Iterator[str]:
             yield from _lines(metadata["tables"])
 
 
+def _member(member: dataclasses.Field[Any], value: Any) -> Any:
+    """A quantity as a file would have it, with its unit."""
+    show = getattr(member.metadata.get("read"), "show", None)
+    return show(value) if show is not None and value is not None else _told(value)
+
+
 def _told(value: Any) -> Any:
     if isinstance(value, Secret):
         return {"from": value.where}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _told(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {f.name: _member(f, getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, tuple):
         return [_told(v) for v in value]
     return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)

@@ -68,10 +68,20 @@ class Server:
 class Cache:
     fresh: int = setting(v.lifetime, 86_400, "how long an answer is given without asking again", shown='"24h"')
     stale_while_revalidate: int = setting(
-        v.lifetime, 86_400, "then, how long it may be given while a new one is fetched", shown='"24h"'
+        v.lifetime,
+        86_400,
+        "then, how long it may be given while a new one is fetched (recorded; not served yet)",
+        shown='"24h"',
     )
-    stale_if_error: int = setting(v.lifetime, 604_800, "how long it may be given when its origin fails", shown='"7d"')
-    record_limit: int = setting(v.size(least_bytes=1024), 8 * 2**20, "the longest record kept", shown='"8 MiB"')
+    stale_if_error: int = setting(
+        v.lifetime, 604_800, "how long it may be given when its origin fails (recorded; not served yet)", shown='"7d"'
+    )
+    record_limit: int = setting(
+        v.size(least_bytes=1024, most_bytes=8 * 2**20),
+        8 * 2**20,
+        "the longest record kept, at most 8 MiB",
+        shown='"8 MiB"',
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +138,9 @@ class ModelSettings:
         v.number(1, 1_000_000), 512, "the longest answer, where the request sets no limit", shown="512"
     )
     parallel: int = setting(v.number(1, 64), 2, "answers made at once", shown="2")
-    threads: int = setting(v.number(0, 1024), 0, "threads it computes with; 0 is one less than the cores", shown="0")
+    threads: int = setting(
+        v.number(0, 1024), 0, "threads it computes with; 0 is one less than the cores, at least one", shown="0"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,7 +221,7 @@ class Config:
     undeclared: str = setting(
         v.maybe_text,
         "",
-        'the upstream that unknown paths pass to; by default the only one, "off" for none',
+        'the upstream that unknown paths pass to; by default the only one that speaks openai, "off" for none',
         shown='"openai"',
     )
     server: Server = table(Server, "how the node listens")

@@ -10,11 +10,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from foretold.contract.freshness import CEILING_S
 
 Reader = Callable[[Any], Any]
+V = TypeVar("V")
 
 _SECONDS = {"ms": 0.001, "s": 1, "min": 60, "m": 60, "h": 3600, "d": 86_400}
 _BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
@@ -28,6 +29,32 @@ class Secret:
 
     where: str
     text: str = field(repr=False)
+
+
+def shown_size(count: int) -> str:
+    """As a settings file has it."""
+    for unit in ("GiB", "MiB", "KiB"):
+        if count and count % _BYTES[unit] == 0:
+            return f"{count // _BYTES[unit]} {unit}"
+    return f"{count} B"
+
+
+def shown_duration(seconds: float) -> str:
+    """As a settings file has it."""
+    for unit in ("d", "h", "min"):
+        if seconds and seconds % _SECONDS[unit] == 0:
+            return f"{seconds / _SECONDS[unit]:g} {unit}"
+    return f"{seconds:g} s"
+
+
+def shown_by(show: Callable[[Any], str]) -> Callable[[V], V]:
+    """Marks a reader whose values are shown with their unit."""
+
+    def mark(reader: V) -> V:
+        reader.show = show  # type: ignore[attr-defined]
+        return reader
+
+    return mark
 
 
 def text(value: Any) -> str:
@@ -86,6 +113,7 @@ def choice(*allowed: str) -> Reader:
 def duration(*, least_s: float = 0, most_s: float = CEILING_S) -> Reader:
     """Seconds as a float."""
 
+    @shown_by(shown_duration)
     def read(value: Any) -> float:
         seconds = _quantity(value, _SECONDS, 's" or "1h')
         if not least_s <= seconds <= most_s:
@@ -95,6 +123,7 @@ def duration(*, least_s: float = 0, most_s: float = CEILING_S) -> Reader:
     return read
 
 
+@shown_by(shown_duration)
 def lifetime(value: Any) -> int:
     """Whole seconds up to the ceiling of rule F1; `forever` is the ceiling."""
     if value == "forever":
@@ -102,11 +131,14 @@ def lifetime(value: Any) -> int:
     return int(duration()(value))
 
 
-def size(*, least_bytes: int = 0) -> Reader:
+def size(*, least_bytes: int = 0, most_bytes: int | None = None) -> Reader:
+    @shown_by(shown_size)
     def read(value: Any) -> int:
         count = int(_quantity(value, _BYTES, 'MiB" or "2 GiB'))
         if count < least_bytes:
-            raise ValueError(f"give at least {least_bytes // 1024} KiB")
+            raise ValueError(f'give at least "{shown_size(least_bytes)}"')
+        if most_bytes is not None and count > most_bytes:
+            raise ValueError(f'give at most "{shown_size(most_bytes)}"')
         return count
 
     return read

@@ -42,10 +42,16 @@ class Dialects:
             return _if_method(_PREDICT, method, _METHODS["json"])
         if self._undeclared is not None:
             return self._undeclared
-        raise NotFound(
-            f"No {method} {path[:200]} here. Set your client's base URL to {self._base_url}: it adds the rest itself",
-            code="unknown_path",
-        )
+        raise NotFound(self._no_such_path(method, path, without_v1(segments)), code="unknown_path")
+
+    def _no_such_path(self, method: str, path: str, segments: tuple[str, ...]) -> str:
+        if segments[:2] in _OPENAI or segments[:1] in _OPENAI:
+            advice = f"set your client's base URL to {self._base_url}: it adds the rest itself"
+        else:
+            advice = (
+                "this node answers chat and text completions; name an upstream in `undeclared` to pass other paths to"
+            )
+        return f"No {method} {path[:200]} here: {advice}"
 
 
 def _if_method(dialect: Dialect, method: str, allowed: Iterable[str]) -> Dialect:

@@ -17,6 +17,17 @@ from foretold.outcome import How
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
+_OF_TIERS = {
+    "lookups": "Times a tier was asked: hits, misses and errors together.",
+    "hits": "Times a tier had the record.",
+    "misses": "Times a tier did not have the record.",
+    "errors": "Times a tier failed, was too slow, or held what is no whole record.",
+    "writes": "Records written to a tier.",
+    "write_errors": "Records a tier failed to write.",
+    "dropped": "Records not written because too many waited.",
+}
+
+
 def metrics(node: Node) -> bytes:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Counts(node))
@@ -46,8 +57,8 @@ class _Counts(Collector):
         )
         yield CounterMetricFamily("foretold_corrupt", "Blobs that were no whole record.", value=told["corrupt"])
         yield GaugeMetricFamily("foretold_flights", "Origin runs in the air.", value=told["flights"])
-        for name in ("lookups", "hits", "misses", "errors", "writes", "write_errors", "dropped"):
-            family = CounterMetricFamily(f"foretold_tier_{name}", f"Tier {name.replace('_', ' ')}.", labels=("tier",))
+        for name, says in _OF_TIERS.items():
+            family = CounterMetricFamily(f"foretold_tier_{name}", says, labels=("tier",))
             for tier in told["tiers"]:
                 family.add_metric((tier["name"],), tier[name])
             yield family

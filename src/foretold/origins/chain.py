@@ -101,6 +101,10 @@ class Begun:
     def is_proven(self) -> bool:
         return self._incoming.is_proven
 
+    @property
+    def why_not(self) -> str | None:
+        return self._incoming.why_not
+
     async def chunks(self) -> AsyncIterator[bytes]:
         if self._first is not None:
             yield self._first

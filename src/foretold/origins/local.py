@@ -155,7 +155,11 @@ class LocalAnswer:
 
     @property
     def is_proven(self) -> bool:
-        return self._is_read and self._transcript.is_sound
+        return self._is_read
+
+    @property
+    def why_not(self) -> str | None:
+        return None if self._transcript.is_sound else "not-json"
 
     async def begin(self) -> None:
         """Waits for the first events that callers get.  Raises EngineFailed if the engine then gives up."""

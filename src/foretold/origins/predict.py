@@ -45,8 +45,9 @@ class TextPredictions:
             answer = answer_of(told)
         except (KeyError, IndexError, TypeError):
             raise OriginCut(f"what {self.name!r} answered is no chat completion") from None
-        is_proven = is_clean and incoming.is_proven and why_not is None
-        return WholeAnswer(200, [("content-type", "application/json")], answer, is_proven=is_proven)
+        is_proven = is_clean and incoming.is_proven
+        kind = [("content-type", "application/json")]
+        return WholeAnswer(200, kind, answer, is_proven=is_proven, why_not=why_not or incoming.why_not)
 
     async def close(self) -> None:
         await self._inner.close()

@@ -143,6 +143,7 @@ class UpstreamAnswer:
     """An answer whose head is here."""
 
     is_fallback = False
+    why_not: str | None = None
 
     def __init__(self, upstream: str, response: aiohttp.ClientResponse, *, idle_s: float, deadline: float):
         self.status = response.status

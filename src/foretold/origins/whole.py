@@ -8,11 +8,20 @@ from collections.abc import AsyncIterator, Sequence
 class WholeAnswer:
     is_fallback = False
 
-    def __init__(self, status: int, headers: Sequence[tuple[str, str]], body: bytes, *, is_proven: bool):
+    def __init__(
+        self,
+        status: int,
+        headers: Sequence[tuple[str, str]],
+        body: bytes,
+        *,
+        is_proven: bool,
+        why_not: str | None = None,
+    ):
         self.status = status
         self.headers = headers
         self.length: int | None = len(body)
         self.is_proven = is_proven
+        self.why_not = why_not
         self._body = body
 
     async def chunks(self) -> AsyncIterator[bytes]:

@@ -10,13 +10,13 @@ import hashlib
 import re
 from typing import Any
 
-import orjson
-
 from foretold.contract.events import DONE, Event, split
+from foretold.projections import verbatim
 
 SHORTEST_RANDOM_PART = 9
 RANDOM_PART = 24
 
+_BYTE_ORDER_MARK = "\ufeff".encode()
 _NOT_KEPT = re.compile(rb"data[:\r\n]|[\r\n]")
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -55,18 +55,25 @@ def transcript_with_fresh_ids(transcript: bytes, randomness: bytes) -> bytes:
 def _event_with_fresh_ids(event: Event, randomness: bytes) -> bytes:
     if event.data is None or event.data == DONE or not has_calls(event.raw):
         return event.raw
-    chunk = orjson.loads(event.data)
-    if not _freshen(chunk, "delta", randomness):
+    chunk = verbatim.object_in(event.data)
+    if chunk is None or not _freshen(chunk, "delta", randomness):
         return event.raw
-    others = b"".join(line for line in event.raw.splitlines(keepends=True) if not _NOT_KEPT.match(line))
-    return others + b"data: " + orjson.dumps(chunk) + b"\n\n"
+    lines = event.raw.removeprefix(_BYTE_ORDER_MARK).splitlines(keepends=True)
+    others = b"".join(line for line in lines if not _NOT_KEPT.match(line))
+    return others + b"data: " + verbatim.written(chunk) + b"\n\n"
 
 
-def _freshen(answer: Any, holder: str, randomness: bytes) -> bool:
+def _freshen(answer: dict[str, Any], holder: str, randomness: bytes) -> bool:
     found = False
-    for choice in answer.get("choices") or ():
-        for call in (choice.get(holder) or {}).get("tool_calls") or ():
+    for choice in _objects_in(answer, "choices"):
+        for call in _objects_in(choice.get(holder), "tool_calls"):
             if isinstance(call.get("id"), str) and call["id"]:
                 call["id"] = fresh_id(call["id"], randomness)
                 found = True
     return found
+
+
+def _objects_in(value: Any, name: str) -> list[dict[str, Any]]:
+    """The objects in an object's list; none where there is no such list."""
+    items = value.get(name) if isinstance(value, dict) else None
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []

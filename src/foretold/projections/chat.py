@@ -20,8 +20,9 @@ def whole_of(events: Iterable[Event]) -> dict[str, Any]:
 
 
 def transcript_of(whole: dict[str, Any], *, usage: bool) -> bytes:
-    """The transcript of a chat completion that came whole."""
-    parts = (part for at, choice in enumerate(whole["choices"]) for part in _parts_of(choice, choice.get("index", at)))
+    """The transcript of a chat completion that came whole; raises NotAnAnswer."""
+    choices = enumerate(fold.objects(whole.get("choices"), "choices"))
+    parts = (part for at, choice in choices for part in _parts_of(choice, choice.get("index", at)))
     return fold.transcript(whole, parts, kind="chat.completion.chunk", usage=usage)
 
 
@@ -33,17 +34,23 @@ def _choice_of(index: int, parts: list[dict[str, Any]]) -> dict[str, Any]:
             raise fold.NotAnAnswer("a delta is not an object")
         fold.merge(choice["message"], delta)
         fold.merge(choice, {name: value for name, value in part.items() if name not in ("delta", "index")})
-    choice["message"]["role"] = choice["message"]["role"] or "assistant"
-    calls = choice["message"].get("tool_calls")
+        if not isinstance(choice["message"], dict):
+            raise fold.NotAnAnswer("a message is not an object")
+    message = choice["message"]
+    if message["role"] in (None, ""):
+        message["role"] = "assistant"
+    calls = message.get("tool_calls")
     if isinstance(calls, list):
-        choice["message"]["tool_calls"] = fold.without_positions(calls)
+        message["tool_calls"] = fold.without_positions(calls)
     choice.setdefault("finish_reason", None)
     return choice
 
 
 def _parts_of(choice: dict[str, Any], index: int) -> Iterator[dict[str, Any]]:
     """Role first, then texts piece by piece, each call in one piece, then the finish with all the rest."""
-    message = choice["message"]
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise fold.NotAnAnswer("a message is not an object")
     silent = {"logprobs": None} if "logprobs" in choice else {}
 
     def part(delta: dict[str, Any]) -> dict[str, Any]:
@@ -57,7 +64,8 @@ def _parts_of(choice: dict[str, Any], index: int) -> Iterator[dict[str, Any]]:
     for name in spoken:
         for piece in fold.pieces(message[name]):
             yield part({name: piece})
-    for position, call in enumerate(message.get("tool_calls") or ()):
+    calls = message.get("tool_calls")
+    for position, call in enumerate(fold.objects([] if calls is None else calls, "tool_calls")):
         yield part({"tool_calls": [{"index": position, **call}]})
     if message.get("function_call") is not None:
         yield part({"function_call": message["function_call"]})

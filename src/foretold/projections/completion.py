@@ -17,8 +17,9 @@ def whole_of(events: Iterable[Event]) -> dict[str, Any]:
 
 
 def transcript_of(whole: dict[str, Any], *, usage: bool) -> bytes:
-    """The transcript of a text completion that came whole."""
-    parts = (part for at, choice in enumerate(whole["choices"]) for part in _parts_of(choice, choice.get("index", at)))
+    """The transcript of a text completion that came whole; raises NotAnAnswer."""
+    choices = enumerate(fold.objects(whole.get("choices"), "choices"))
+    parts = (part for at, choice in choices for part in _parts_of(choice, choice.get("index", at)))
     return fold.transcript(whole, parts, kind="text_completion", usage=usage)
 
 
@@ -31,7 +32,10 @@ def _choice_of(index: int, parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _parts_of(choice: dict[str, Any], index: int) -> Iterator[dict[str, Any]]:
+    text = choice.get("text")
+    if not isinstance(text, str):
+        raise fold.NotAnAnswer("a choice's text is not a text")
     silent = {"logprobs": None} if "logprobs" in choice else {}
-    for piece in fold.pieces(choice["text"]):
+    for piece in fold.pieces(text):
         yield {"index": index, "text": piece, **silent, "finish_reason": None}
     yield {**choice, "index": index, "text": ""}

@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import orjson
-
 from foretold.contract.events import DONE, Event
+from foretold.projections import verbatim
 
 PIECE_CODE_POINTS = 64
 
@@ -22,7 +21,7 @@ _WORD = re.compile(r"[^ \t\n\r]*[ \t\n\r]+|[^ \t\n\r]+")
 
 
 class NotAnAnswer(ValueError):
-    """A transcript whose events are not chunks of one answer."""
+    """What is no answer, whole or told in events, and so has no other shape."""
 
 
 def chunks_of(events: Iterable[Event]) -> Iterator[dict[str, Any]]:
@@ -30,11 +29,8 @@ def chunks_of(events: Iterable[Event]) -> Iterator[dict[str, Any]]:
     for event in events:
         if event.data is None or event.data == DONE:
             continue
-        try:
-            chunk = orjson.loads(event.data)
-        except orjson.JSONDecodeError:
-            raise NotAnAnswer("an event is not JSON") from None
-        if not isinstance(chunk, dict):
+        chunk = verbatim.object_in(event.data)
+        if chunk is None:
             raise NotAnAnswer("an event is not a JSON object")
         yield chunk
 
@@ -46,15 +42,20 @@ def fold_members(chunks: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], list
     for chunk in chunks:
         for name, value in chunk.items():
             if name == "choices":
-                if not isinstance(value, list) or not all(isinstance(c, dict) for c in value):
-                    raise NotAnAnswer("choices is not a list of objects")
-                choices.extend(value)
+                choices.extend(objects(value, "choices"))
             elif name in _ON_EVERY_CHUNK:
                 if members.get(name) is None:
                     members[name] = value
             elif value is not None or (name not in members and name != "usage"):
                 members[name] = value
     return members, choices
+
+
+def objects(value: Any, what: str) -> list[dict[str, Any]]:
+    """The value itself; raises NotAnAnswer if it is no list of objects."""
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise NotAnAnswer(f"{what} is not a list of objects")
+    return value
 
 
 def in_usual_order(whole: dict[str, Any]) -> dict[str, Any]:
@@ -94,7 +95,7 @@ def merge(into: dict[str, Any], delta: dict[str, Any]) -> None:
 
 def without_positions(items: list[Any]) -> list[Any]:
     """Tool calls as a whole answer has them: in the order of their index, without it."""
-    ordered = sorted(items, key=lambda item: item.get("index", 0) if isinstance(item, dict) else 0)
+    ordered = sorted(items, key=lambda item: _position(item) or 0)
     return [{k: v for k, v in i.items() if k != "index"} if isinstance(i, dict) else i for i in ordered]
 
 
@@ -120,7 +121,7 @@ def transcript(whole: dict[str, Any], choices: Iterable[dict[str, Any]], *, kind
         once = {}
     if usage and whole.get("usage") is not None:
         events.append({**common, "choices": [], "usage": whole["usage"]})
-    return b"".join(b"data: " + orjson.dumps(event) + b"\n\n" for event in events) + b"data: [DONE]\n\n"
+    return b"".join(b"data: " + verbatim.written(event) + b"\n\n" for event in events) + b"data: [DONE]\n\n"
 
 
 def _opened(value: Any) -> Any:
@@ -138,9 +139,15 @@ def _opened(value: Any) -> Any:
 
 def _grow(held: list[Any], more: list[Any]) -> None:
     for item in more:
-        index = item.get("index") if isinstance(item, dict) else None
-        same = next((h for h in held if type(index) is int and isinstance(h, dict) and h.get("index") == index), None)
+        position = _position(item)
+        same = None if position is None else next((h for h in held if _position(h) == position), None)
         if same is None:
             held.append(_opened(item))
         else:
             merge(same, item)
+
+
+def _position(item: Any) -> int | None:
+    """Where an item stands among its like; None if it doesn't tell by a whole number."""
+    index = item.get("index") if isinstance(item, dict) else None
+    return index if type(index) is int else None

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
-
 from foretold.errors import Malformed
+from foretold.projections import verbatim
 
 _OPTIONS = ("max_tokens", "temperature", "seed", "stop")
 
 
 def question_of(body: bytes) -> dict[str, Any]:
     """The chat body that asks a text model the same; raises Malformed for anything but the five known members."""
-    try:
-        asked = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        raise Malformed("the body is not JSON that a text model can be asked by") from None
-    if not isinstance(asked, dict) or not isinstance(asked.get("prompt"), str):
+    asked = verbatim.object_in(body)
+    if asked is None:
+        raise Malformed("the body is not a JSON object that a text model can be asked by")
+    if not isinstance(asked.get("prompt"), str):
         raise Malformed('a text model is asked by {"prompt": "…"}: `prompt` must be a text', param="prompt")
     unknown = sorted(asked.keys() - {"prompt", *_OPTIONS})
     if unknown:
@@ -29,4 +27,5 @@ def question_of(body: bytes) -> dict[str, Any]:
 
 def answer_of(chat: dict[str, Any]) -> bytes:
     """The text of a chat completion as a prediction."""
-    return orjson.dumps({"output": chat["choices"][0]["message"]["content"] or ""})
+    content = chat["choices"][0]["message"]["content"]
+    return verbatim.written({"output": "" if content is None else content})

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import orjson
-
 from foretold.contract.events import DONE, Event, event_of, split
-from foretold.projections import calls, chat, completion
+from foretold.projections import calls, chat, completion, verbatim
+from foretold.projections.fold import NotAnAnswer
 
 EVENT_STREAM = "text/event-stream; charset=utf-8"
 JSON = "application/json"
@@ -26,25 +25,31 @@ def folded(operation: str, transcript: bytes) -> dict[str, Any]:
 
 
 def whole(operation: str, body: bytes, *, shape: str, randomness: bytes | None = None) -> bytes:
-    """A record's body as one JSON document; with randomness, tool calls get fresh ids."""
+    """A record's body as one JSON document; with randomness, tool calls get fresh ids.
+
+    Raises as `folded` does for a transcript; a whole body that can't be read is given as it is.
+    """
     if shape == "events":
         answer = folded(operation, body)
         if randomness is not None:
             calls.whole_with_fresh_ids(answer, randomness)
-        return orjson.dumps(answer)
+        return verbatim.written(answer)
     if randomness is not None and operation == "chat" and calls.has_calls(body):
-        answer = orjson.loads(body)
-        if calls.whole_with_fresh_ids(answer, randomness):
-            return orjson.dumps(answer)
+        told = verbatim.object_in(body)
+        if told is not None and calls.whole_with_fresh_ids(told, randomness):
+            return verbatim.written(told)
     return body
 
 
 def events(operation: str, body: bytes, *, shape: str, usage: bool, randomness: bytes | None = None) -> bytes:
-    """A record's body as a transcript, with the usage event only for those who asked for it."""
+    """A record's body as a transcript, with the usage event only for those who asked for it.
+
+    Raises NotAnAnswer, or UnicodeDecodeError for a transcript that isn't UTF-8.
+    """
     if shape == "events":
         transcript = body if usage else without_usage(body)
     else:
-        transcript = TRANSCRIPT_OF[operation](orjson.loads(body), usage=usage)
+        transcript = _unfolded(operation, body, usage=usage)
     if randomness is not None and operation == "chat" and calls.has_calls(transcript):
         return calls.transcript_with_fresh_ids(transcript, randomness)
     return transcript
@@ -64,11 +69,16 @@ def tells_only_usage(event: Event | bytes) -> bool:
     raw = event if isinstance(event, bytes) else event.raw
     if b'"usage"' not in raw:
         return False
-    told = event_of(event).data if isinstance(event, bytes) else event.data
-    if told is None or told == DONE:
-        return False
     try:
-        chunk = orjson.loads(told)
-    except orjson.JSONDecodeError:
+        told = event_of(event).data if isinstance(event, bytes) else event.data
+    except UnicodeDecodeError:
         return False
-    return isinstance(chunk, dict) and chunk.get("choices") == [] and isinstance(chunk.get("usage"), dict)
+    chunk = None if told is None or told == DONE else verbatim.object_in(told)
+    return chunk is not None and chunk.get("choices") == [] and isinstance(chunk.get("usage"), dict)
+
+
+def _unfolded(operation: str, body: bytes, *, usage: bool) -> bytes:
+    answer = verbatim.object_in(body)
+    if answer is None:
+        raise NotAnAnswer("the answer is not a JSON object")
+    return TRANSCRIPT_OF[operation](answer, usage=usage)

@@ -186,6 +186,8 @@ class App:
             headers.append(("www-authenticate", "Bearer"))
         if isinstance(error, Overloaded):
             headers.append(("retry-after", "1"))
+        if isinstance(error, NotKept):
+            headers.append(("x-should-retry", "false"))  # OpenAI's clients ask a 504 again
         if isinstance(error, (TooLarge, Overloaded)):
             headers.append(("connection", "close"))
         await _send(send, outcome.status, [*raw(headers), *cors], body)

@@ -102,6 +102,13 @@ def test_every_setting_stands_in_the_example_with_one_sentence():
         ("[[api_keys]]\ntenant = 'a'\nsha256 = 'fk_the_key_itself'", ":3: api_keys[0].sha256: give the SHA-256"),
         ("[[tiers]]\nstore = 'disk'\nlimit = '1 GiB'", "tiers are"),
         (UPSTREAM + "[models.openai]\n", "an upstream has the same name"),
+        ('[upstreams.a]\nurl = "http://a"\n[upstreams.b]\nurl = "http://b"', "which models go to a and b?"),
+        (
+            UPSTREAM + "[[routes]]\nname='a'\nmodels=['*']\nupstream='openai'\nfallback=['openai']",
+            "can't stand in for itself",
+        ),
+        (UPSTREAM + "[[routes]]\nname = 'undeclared'\nmodels = ['*']\nupstream = 'openai'", "choose another"),
+        ('[cache]\nrecord_limit = "9 MiB"', 'give at most "8 MiB"'),
         ("undeclared = 'nobody'", ":1: undeclared: there is no upstream 'nobody'"),
     ],
 )

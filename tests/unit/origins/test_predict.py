@@ -114,7 +114,7 @@ async def test_only_a_finished_answer_may_be_kept(origin, body, kept):
     told, incoming = await predict(origin, prompt="Why?", **body)
 
     assert "output" in orjson.loads(told)
-    assert incoming.is_proven is kept
+    assert (incoming.is_proven and incoming.why_not is None) is kept
 
 
 @pytest.mark.parametrize("status", [400, 404, 429, 500, 503])

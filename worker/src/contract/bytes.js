@@ -2,6 +2,7 @@
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const tolerant = new TextDecoder();
 
 export function utf8(text) {
   return encoder.encode(text);
@@ -16,7 +17,7 @@ export function hex(bytes) {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-export function joined(...runs) {
+export function joined(runs) {
   const all = new Uint8Array(runs.reduce((length, run) => length + run.length, 0));
   let at = 0;
   for (const run of runs) {
@@ -26,9 +27,18 @@ export function joined(...runs) {
   return all;
 }
 
+/** Whether bytes hold a text of ASCII characters, be they UTF-8 or not. */
+export function holds(bytes, ascii) {
+  return tolerant.decode(bytes).includes(ascii);
+}
+
+export async function sha256(content) {
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", content));
+}
+
 /** Hex SHA-256. */
 export async function digest(content) {
-  return hex(new Uint8Array(await crypto.subtle.digest("SHA-256", content)));
+  return hex(await sha256(content));
 }
 
 /** The deployment's secret as a key that signs and verifies with HMAC-SHA-256. */

@@ -50,7 +50,7 @@ export function parsed(text) {
     // The parser's own words would quote the body.
     throw new Malformed("the body is not JSON");
   }
-  if (text.includes("\\u003") || hasEscapedName(text)) return built(text);
+  if (text.includes("\\u003") || hasEscapedName(text)) return parsedLeafByLeaf(text);
   return [value, colons(text) !== colons(JSON.stringify(value))];
 }
 
@@ -104,6 +104,54 @@ export function checkLimits(text) {
   }
 }
 
+/**
+ * The value of a sound JSON text, put together from its leaves one by one.
+ *
+ * `leafOf` makes a value of the text of a string, number or word; `objectOf` one of an object's [name, value]s.
+ */
+export function built(text, { objectOf, leafOf }) {
+  let at = 0;
+
+  function value() {
+    at = afterSpace(text, at);
+    switch (text.charCodeAt(at)) {
+      case OPEN_OBJECT:
+        return objectOf(each(CLOSE_OBJECT, member));
+      case OPEN_LIST:
+        return each(CLOSE_LIST, value);
+      default:
+        return leaf();
+    }
+  }
+
+  function member() {
+    const name = leaf();
+    at = afterSpace(text, at) + 1;
+    return [name, value()];
+  }
+
+  function each(closing, item) {
+    const found = [];
+    at = afterSpace(text, at + 1);
+    while (text.charCodeAt(at) !== closing) {
+      found.push(item());
+      at = afterSpace(text, at);
+      if (text.charCodeAt(at) === COMMA) at = afterSpace(text, at + 1);
+    }
+    at += 1;
+    return found;
+  }
+
+  function leaf() {
+    const start = at;
+    if (text.charCodeAt(at) === QUOTE) at = endOfString(text, at) + 1;
+    else while (at < text.length && !ENDS_LEAF.includes(text[at])) at += 1;
+    return leafOf(text.slice(start, at));
+  }
+
+  return value();
+}
+
 /** Whether a JSON value is an object: neither null nor an array. */
 export function isObject(value) {
   return value !== null && typeof value === "object" && !Array.isArray(value);
@@ -142,53 +190,14 @@ function hasEscapedName(text) {
   return false;
 }
 
-/** What `parsed` gives of a sound JSON text, put together from its texts, numbers and words one by one. */
-function built(text) {
-  let at = 0;
+function parsedLeafByLeaf(text) {
   let hasRepeat = false;
-
-  function value() {
-    at = afterSpace(text, at);
-    switch (text.charCodeAt(at)) {
-      case OPEN_OBJECT:
-        return Object.fromEntries(members());
-      case OPEN_LIST:
-        return each(CLOSE_LIST, value);
-      default:
-        return leaf();
-    }
-  }
-
-  function members() {
-    const pairs = each(CLOSE_OBJECT, () => {
-      const name = leaf();
-      at = afterSpace(text, at) + 1;
-      return [name, value()];
-    });
+  function objectOf(pairs) {
     hasRepeat ||= new Set(pairs.map(([name]) => name)).size < pairs.length;
-    return pairs;
+    return Object.fromEntries(pairs);
   }
-
-  function each(closing, item) {
-    const found = [];
-    at = afterSpace(text, at + 1);
-    while (text.charCodeAt(at) !== closing) {
-      found.push(item());
-      at = afterSpace(text, at);
-      if (text.charCodeAt(at) === COMMA) at = afterSpace(text, at + 1);
-    }
-    at += 1;
-    return found;
-  }
-
-  function leaf() {
-    const start = at;
-    if (text.charCodeAt(at) === QUOTE) at = endOfString(text, at) + 1;
-    else while (at < text.length && !ENDS_LEAF.includes(text[at])) at += 1;
-    return JSON.parse(text.slice(start, at));
-  }
-
-  return [value(), hasRepeat];
+  const value = built(text, { objectOf, leafOf: (leaf) => JSON.parse(leaf) });
+  return [value, hasRepeat];
 }
 
 /** Where the string that opens here closes; the text's length if it does not. */
@@ -200,8 +209,12 @@ function endOfString(text, opened) {
 
 function afterSpace(text, from) {
   let at = from;
-  while (" \t\n\r".includes(text[at] ?? ".")) at += 1;
+  while (isSpace(text.charCodeAt(at))) at += 1;
   return at;
+}
+
+function isSpace(unit) {
+  return unit === 0x20 || (unit >= 0x09 && unit <= 0x0d && unit !== 0x0b && unit !== 0x0c);
 }
 
 function isClosing(unit) {

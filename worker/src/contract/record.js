@@ -54,7 +54,7 @@ export async function pack(record, secret) {
   }
   const length = new Uint8Array(4);
   new DataView(length.buffer).setUint32(0, header.length);
-  return joined(MAGIC, length, await hmac(secret, header), header, record.body);
+  return joined([MAGIC, length, await hmac(secret, header), header, record.body]);
 }
 
 /**
