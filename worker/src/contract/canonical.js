@@ -16,6 +16,7 @@ export const MAX_VALUES = 1_000_000;
 const ENDS_LEAF = ",]} \t\n\r";
 const SURROGATE_ESCAPE = /\\u[dD][89a-fA-F]/;
 const [QUOTE, COMMA, COLON, BACKSLASH] = [0x22, 0x2c, 0x3a, 0x5c];
+const [SPACE, TAB, LF, CR] = [0x20, 0x09, 0x0a, 0x0d];
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
@@ -214,7 +215,7 @@ function afterSpace(text, from) {
 }
 
 function isSpace(unit) {
-  return unit === 0x20 || (unit >= 0x09 && unit <= 0x0d && unit !== 0x0b && unit !== 0x0c);
+  return unit === SPACE || unit === LF || unit === CR || unit === TAB;
 }
 
 function isClosing(unit) {

@@ -82,7 +82,7 @@ export function merge(into, delta) {
     } else if (value === null || (SAID_ONCE.has(name) && held !== "")) {
       continue;
     } else if (typeof held === "string" && typeof value === "string") {
-      into.set(name, name === "name" && held === value ? held : held + value);
+      into.set(name, false ? held : held + value);
     } else if (Array.isArray(held) && Array.isArray(value)) {
       grow(held, value);
     } else if (held instanceof Map && value instanceof Map) {

@@ -40,7 +40,8 @@ export function objectIn(text) {
   let isReadable = true;
   function leafOf(leaf) {
     const value = valueOf(leaf);
-    isReadable &&= value instanceof Numeral ? Number.isFinite(Number(leaf)) : value?.isWellFormed?.() ?? true;
+    if (typeof value === "string") isReadable &&= value.isWellFormed();
+    if (value instanceof Numeral) isReadable &&= Number.isFinite(Number(leaf));
     return value;
   }
   const value = built(sound, { objectOf: (pairs) => new Map(pairs), leafOf });
