@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from foretold.contract.freshness import Judged, Verdict, accepts, judge
 from foretold.contract.generations import is_alive
+from foretold.contract.status import CacheStatus
+from foretold.held import Held
 from foretold.memo import Named
-from foretold.tiers import Held
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,15 +19,18 @@ class Unusable:
     forwarded: str
     detail: str | None = None
 
+    def told(self, status: CacheStatus) -> CacheStatus:
+        return replace(status, forwarded=self.forwarded, detail=self.detail or status.detail)
+
 
 def judged(held: Held, named: Named, *, now_ms: int, generations: Mapping[str, str]) -> Judged | Unusable:
     if held.alive_under is not generations:
-        if not is_alive(held.record.tags, generations):
+        if not is_alive(held.tags, generations):
             return Unusable("uri-miss")
         held.alive_under = generations
-    if named.usage and "usage" not in held.record.has:
+    if named.usage and not held.has_usage:
         return Unusable("uri-miss", "lacks-usage")
-    verdict = judge(held.record.made_ms, held.lifetimes, now_ms)
+    verdict = judge(held.made_ms, held.lifetimes, now_ms)
     wishes = named.controls
     if accepts(verdict, max_age_s=wishes.max_age_s, min_fresh_s=wishes.min_fresh_s, max_stale_s=wishes.max_stale_s):
         return verdict

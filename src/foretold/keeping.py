@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 from foretold.contract.freshness import judge, kv_expiration_s
 from foretold.contract.record import Record, pack
+from foretold.held import lifetimes_of
 from foretold.tier import Tier
-from foretold.tiers import Tiers, lifetimes_of
+from foretold.tiers import Tiers
 
 QUEUE_BYTES = 64 * 1024 * 1024
 AT_ONCE = 256
@@ -25,14 +26,15 @@ class Keeping:
 
     def keep(self, record: Record) -> str | None:
         """Puts a record into memory at once and queues it for the tiers below; None, or why it isn't kept."""
+        body_sha256 = record.body_sha256
         try:
-            blob = pack(record, self._secret)
+            blob = pack(record, self._secret, body_sha256=body_sha256)
         except ValueError:
             return "header-too-long"
         if len(blob) > self._largest_bytes:
             return "too-long"
         self.kept += 1
-        self._tiers.keep_in_memory(record, blob)
+        self._tiers.keep_in_memory(record, blob, body_sha256)
         lifetimes = lifetimes_of(record)
         keep_s = kv_expiration_s(judge(record.made_ms, lifetimes, self._now_ms()), lifetimes)
         for queue in self._queues:

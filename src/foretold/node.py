@@ -2,8 +2,9 @@
 
 receive → authenticate → limit → read → name → admit → look up → judge → fly → fetch → keep → deliver → account
 
-The first three happen in the server (server/guard.py), the last when the answer has ended.  Known queries are
-answered by `find` alone, from memory, without waiting for anything.
+The first three happen in the server (server/guard.py), the last when the answer has ended.  `find` answers queries met
+before from memory; `near` reads, names and answers whatever memory and disk have, without waiting for anything; `far`
+goes on from there to far tiers and origins.
 """
 
 from __future__ import annotations
@@ -11,29 +12,40 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
-from foretold import deliver, policy, ready
+from foretold import deliver, naming, policy, ready
 from foretold.answer import Answer
-from foretold.contract.controls import Controls
 from foretold.contract.freshness import Judged
 from foretold.contract.generations import NEVER_PURGED, caller_tag, implicit_tags
-from foretold.contract.key import key_of
-from foretold.contract.query import Query, keyed_headers
-from foretold.contract.status import CacheStatus, may_answer_304
+from foretold.contract.status import CacheStatus
 from foretold.errors import NotKept
 from foretold.flight import Flights, Ride
 from foretold.forwarding import asking_for_usage, forwarded
+from foretold.held import Held
 from foretold.judging import Unusable, judged
 from foretold.keeping import Keeping
 from foretold.landing import Departure
 from foretold.memo import Head, Memo, Named
 from foretold.observe.counters import Counters
 from foretold.outcome import How, Outcome
+from foretold.policy import Permit
 from foretold.ports import Asked, Generations
 from foretold.routes import Route, Routes
 from foretold.runway import Runway
 from foretold.scope import Scope
-from foretold.tiers import Held, Tiers
+from foretold.tiers import Tiers
+
+
+class Prepared(NamedTuple):
+    """A query that was read and not found near; `named` is None where it passes."""
+
+    head: Head
+    asked: Asked
+    route: Route
+    status: CacheStatus
+    named: Named | None
+    permit: Permit
 
 
 class Node:
@@ -58,7 +70,7 @@ class Node:
         self.flights = Flights()
         self._now_ms = now_ms
 
-    def find(self, head: Head, body: bytes) -> Answer | None:
+    def find(self, head: Head, body: bytes, outcome: Outcome) -> Answer | None:
         """The answer of a query met before whose record is in memory and good; None for everything else."""
         named = self.memo.named(head, body)
         if named is None:
@@ -71,40 +83,54 @@ class Node:
             return None
         self.tiers.memory_counts.lookups += 1
         self.tiers.memory_counts.hits += 1
-        outcome = Outcome(time.monotonic() * 1000)
         return self._hit(held, verdict, named, outcome, self.tiers.memory.name)
 
-    async def answer(self, head: Head, body: bytes, outcome: Outcome) -> Answer:
-        """The answer of any query.  Raises ForetoldError; a cancelled caller leaves its flight to those who wait."""
-        asked = head.dialect.read(replace(head.request, body=body), head.controls)
+    def near(self, head: Head, body: bytes, outcome: Outcome) -> Answer | Prepared:
+        """The answer in memory or on disk, or all that was found out on the way.  Raises ForetoldError."""
+        asked = head.dialect.read(head.request, body, head.controls)
         controls = head.controls.stricter(asked.controls)
         route = self.routes.match(asked)
         outcome.operation, outcome.model, outcome.route = asked.operation, asked.model, route.name
         permit = policy.permit(asked, controls, route_stores=route.stores)
         if permit.is_pass:
-            return await self._pass(head, asked, route, permit.detail, outcome)
+            return Prepared(head, asked, route, CacheStatus(forwarded="bypass", detail=permit.detail), None, permit)
 
-        named = self._named(head, asked, controls, route)
+        named = naming.named(head, asked, controls, route, self.scope)
         status = CacheStatus(forwarded=permit.forwarded, key=None if route.shared else named.key, detail=permit.detail)
         if permit.may_read:
             self.memo.keep_named(head, body, named)
-            found = await self.tiers.look_up(named.key, named.query.namespace)
-            verdict = self._judged(found.held, named) if found is not None else None
-            if found is not None and isinstance(verdict, Judged):
-                return self._hit(found.held, verdict, named, outcome, found.tier)
-            if isinstance(verdict, Unusable):
-                status = replace(status, forwarded=verdict.forwarded, detail=verdict.detail or status.detail)
+            found = self.tiers.look_near(named.key, named.query.namespace)
+            if found is not None:
+                verdict = self._judged(found.held, named)
+                if isinstance(verdict, Judged):
+                    return self._hit(found.held, verdict, named, outcome, found.tier)
+                status = verdict.told(status)
+        return Prepared(head, asked, route, status, named, permit)
 
-        if controls.only_if_cached:
+    async def far(self, prepared: Prepared, outcome: Outcome) -> Answer:
+        """The answer of a query that was not near.
+
+        Raises ForetoldError; a cancelled caller leaves its flight to those who wait.
+        """
+        asked, named, status = prepared.asked, prepared.named, prepared.status
+        if named is None:
+            return await self._pass(prepared, status, outcome)
+        if prepared.permit.may_read and self.tiers.has_far:
+            found = await self.tiers.look_far(named.key, named.query.namespace)
+            if found is not None:
+                verdict = self._judged(found.held, named)
+                if isinstance(verdict, Judged):
+                    return self._hit(found.held, verdict, named, outcome, found.tier)
+                status = verdict.told(status)
+        if named.controls.only_if_cached:
             outcome.how, outcome.detail = How.MISS, "only-if-cached"
             raise NotKept("only-if-cached, and no usable answer is kept for this query")
         if asked.method == "HEAD":
-            return await self._pass(head, asked, route, "head", outcome)
-        ride = self.flights.join(named.key, usage=named.usage) if permit.may_join else None
+            return await self._pass(prepared, CacheStatus(forwarded="bypass", detail="head"), outcome)
+        ride = self.flights.join(named.key, usage=named.usage) if prepared.permit.may_join else None
         if ride is not None:
             return await self._ride(ride, named, replace(status, collapsed=True), outcome)
-        ride = self._fly(head, asked, named)
-        return await self._ride(ride, named, status, outcome)
+        return await self._ride(self._fly(prepared.head, asked, named), named, status, outcome)
 
     def account(self, outcome: Outcome) -> None:
         """The end of a query, exactly once."""
@@ -117,35 +143,6 @@ class Node:
         await self.tiers.close()
         for route in self.routes:
             await route.origin.close()
-
-    def _named(self, head: Head, asked: Asked, controls: Controls, route: Route) -> Named:
-        shared_route = route.name if route.shared else None
-        namespaces = self.scope.namespaces(head.tenant, controls, shared_route=shared_route)
-        query = Query(
-            namespace=namespaces.own,
-            operation=asked.operation,
-            model=route.keyed_model(asked.model),
-            revision=route.keyed_revision,
-            sample=controls.sample or 0,
-            query=asked.query,
-            headers=keyed_headers(asked.operation, head.request.headers, also=route.keyed_headers),
-            form=asked.form,
-            input=asked.input or "",
-        )
-        if_none_match = next((value for name, value in head.request.headers if name == "if-none-match"), None)
-        return Named(
-            key=key_of(query),
-            query=query,
-            namespaces=namespaces,
-            route=route,
-            controls=controls,
-            method=asked.method,
-            is_safe=may_answer_304(asked.method),
-            streamed=asked.streamed,
-            usage=asked.usage,
-            if_none_match=if_none_match,
-            detail=policy.ignored_alias(controls),
-        )
 
     def _judged(self, held: Held, named: Named) -> Judged | Unusable:
         return judged(held, named, now_ms=self._now_ms(), generations=self.generations.now())
@@ -188,7 +185,8 @@ class Node:
             await ride.leave()
             raise
 
-    async def _pass(self, head: Head, asked: Asked, route: Route, detail: str | None, outcome: Outcome) -> Answer:
-        outcome.how, outcome.detail = How.PASS, detail
-        incoming = await route.origin.fetch(asked, forwarded(head, asked, route))
-        return await deliver.passed(incoming, asked, outcome, status=CacheStatus(forwarded="bypass", detail=detail))
+    async def _pass(self, prepared: Prepared, status: CacheStatus, outcome: Outcome) -> Answer:
+        outcome.how, outcome.detail = How.PASS, status.detail
+        route, asked = prepared.route, prepared.asked
+        incoming = await route.origin.fetch(asked, forwarded(prepared.head, asked, route))
+        return await deliver.passed(incoming, asked, outcome, status=status)

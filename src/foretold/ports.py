@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from foretold.contract.controls import NONE, Controls
 from foretold.errors import ForetoldError
@@ -15,13 +15,12 @@ from foretold.errors import ForetoldError
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request, accepted by parser and guards.  Header names are in lower case; `query` is without `?`."""
+    """The head of one HTTP request, accepted by parser and guards.  Header names are in lower case; `query` is without `?`."""
 
     method: str
     path: str
     query: str
     headers: tuple[tuple[str, str], ...]
-    body: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +142,7 @@ class Store(Protocol):
     async def close(self) -> None: ...
 
 
+@runtime_checkable
 class NearStore(Store, Protocol):
     """A store in this process's memory or on its disk: it answers at once, without waiting for anybody."""
 
@@ -174,7 +174,7 @@ class Generations(Protocol):
 class Dialect(Protocol):
     """A wire protocol clients speak."""
 
-    def read(self, request: Request, controls: Controls) -> Asked:
+    def read(self, request: Request, body: bytes, controls: Controls) -> Asked:
         """What a request asks.  Raises Refused."""
         ...
 

@@ -11,10 +11,11 @@ import secrets
 from foretold.answer import Answer, RawHeaders, raw
 from foretold.contract.freshness import Judged, Verdict
 from foretold.contract.status import CacheStatus, client_cache_control, etag, etag_matches
+from foretold.held import Held
 from foretold.memo import Named
 from foretold.outcome import How, Outcome
 from foretold.projections import calls, shapes
-from foretold.tiers import Held, Tiers
+from foretold.tiers import Tiers
 
 _HEADER_BYTES = 600
 
@@ -36,24 +37,23 @@ class Ready:
     )
 
     def __init__(self, held: Held, named: Named):
-        record = held.record
-        self.shape = shape_for(record.operation, record.shape, named.streamed)
+        self.shape = shape_for(held.operation, held.shape, named.streamed)
         self.usage = named.usage or self.shape == "whole"
         self.etag = etag(held.body_sha256, self.shape)
-        self.key = None if named.route.shared else record.key
+        self.key = None if named.route.shared else held.key
         self.detail = named.detail
-        self.has_calls = record.operation == "chat" and calls.has_calls(held.body)
+        self.has_calls = held.operation == "chat" and calls.has_calls(held.body)
         self.body = None if self.has_calls else projected(held, self.shape, usage=self.usage)
         if self.body == held.body:
             self.body = None
-        kind = record.content_type if self.shape == record.shape else content_type(self.shape)
+        kind = held.content_type if self.shape == held.shape else content_type(self.shape)
         self.fixed = raw(
             [
                 ("cf-aig-cache-status", "HIT"),
                 ("etag", self.etag),
                 ("cache-control", client_cache_control(named.method, hit=True)),
                 ("content-type", kind),
-                *(h for h in record.headers if h[0] != "content-type"),
+                *(h for h in held.headers if h[0] != "content-type"),
             ]
         )
         if not self.has_calls:
@@ -81,14 +81,15 @@ class Ready:
 
 def hit(held: Held, judged: Judged, named: Named, outcome: Outcome, tiers: Tiers) -> Answer:
     """The answer of a record: 304 where the caller's copy is the same."""
-    record = held.record
     outcome.how = How.HIT if judged.verdict is Verdict.FRESH else How.STALE
-    outcome.origin_ms = record.took_ms
+    outcome.origin_ms = held.took_ms
     place = (named.streamed, named.usage, named.is_safe, named.detail)
+    if held.ready is None:
+        held.ready = {}
     ready = held.ready.get(place)
     if not isinstance(ready, Ready):
         ready = held.ready[place] = Ready(held, named)
-        tiers.grown(record.key, held, ready.kept_bytes)
+        tiers.grown(held, ready.kept_bytes)
     headers = ready.aged(judged)
     if named.if_none_match is not None and named.is_safe and etag_matches(named.if_none_match, ready.etag):
         return Answer(304, [h for h in headers if not h[0].startswith(b"content-")], outcome)
@@ -97,17 +98,16 @@ def hit(held: Held, judged: Judged, named: Named, outcome: Outcome, tiers: Tiers
         headers = [*headers, (b"content-length", b"%d" % len(body))]
     else:
         body = held.body if ready.body is None else ready.body
-    return Answer(record.status, headers, outcome, body=body)
+    return Answer(held.status, headers, outcome, body=body)
 
 
 def projected(held: Held, shape: str, *, usage: bool, randomness: bytes | None = None) -> bytes:
     """A record's body in a shape; with randomness, tool calls get fresh ids."""
-    record = held.record
-    if record.operation not in shapes.WHOLE_OF:
+    if held.operation not in shapes.WHOLE_OF:
         return held.body
     if shape == "whole":
-        return shapes.whole(record.operation, held.body, shape=record.shape, randomness=randomness)
-    return shapes.events(record.operation, held.body, shape=record.shape, usage=usage, randomness=randomness)
+        return shapes.whole(held.operation, held.body, shape=held.shape, randomness=randomness)
+    return shapes.events(held.operation, held.body, shape=held.shape, usage=usage, randomness=randomness)
 
 
 def shape_for(operation: str, came: str, streamed: bool) -> str:

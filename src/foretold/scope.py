@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from foretold.contract.controls import Controls
 from foretold.contract.namespace import (
     Credentials,
     child_namespace,
@@ -13,6 +12,7 @@ from foretold.contract.namespace import (
     tenant_namespace,
     tenant_of,
 )
+from foretold.halves import Halves
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class Scope:
         """`tenants`: hex SHA-256 of each API key → tenant; None where no API keys are set."""
         self._secret = secret
         self._tenants = dict(tenants) if tenants is not None else None
+        self._known: Halves[Namespaces] = Halves(8192)
 
     @property
     def has_api_keys(self) -> bool:
@@ -50,17 +51,31 @@ class Scope:
             return None
         return credentials.other_header or None
 
-    def namespaces(self, tenant: str, controls: Controls, *, shared_route: str | None = None) -> Namespaces:
-        """Whose answers may serve an authenticated tenant on a route; a caller's controls only narrow."""
-        whose = tenant if shared_route is None else f"shared:{shared_route}"
+    def namespaces(
+        self,
+        tenant: str,
+        children: tuple[str, ...] = (),
+        ignored: tuple[str, ...] = (),
+        *,
+        shared_route: str | None = None,
+    ) -> Namespaces:
+        """Whose answers may serve an authenticated tenant on a route; a caller's labels only narrow.
+
+        `children` and `ignored` are those of its controls.
+        """
+        asked = (tenant, children, ignored, shared_route)
+        found = self._known.get(asked)
+        if found is None:
+            found = self._derived(tenant if shared_route is None else f"shared:{shared_route}", children, ignored)
+            self._known.put(asked, found, cost=1)
+        return found
+
+    def _derived(self, whose: str, children: tuple[str, ...], ignored: tuple[str, ...]) -> Namespaces:
         chain = [tenant_namespace(self._secret, whose)]
         api_keys_tenant, _, beside = whose.partition("\n")
         if beside and whose.startswith("tenant:"):
             # A purge of the API key's tenant reaches what was asked with a credential beside it.
             chain.insert(0, tenant_namespace(self._secret, api_keys_tenant))
-        labels = [*controls.children]
-        if controls.ignored:
-            labels.append(ignoring_label(sorted(set(controls.ignored))))
-        for label in labels:
+        for label in (*children, ignoring_label(ignored)) if ignored else children:
             chain.append(child_namespace(self._secret, chain[-1], label))
         return Namespaces(tuple(chain))

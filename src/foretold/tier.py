@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from foretold.errors import StoreError
-from foretold.ports import Store
+from foretold.ports import NearStore, Store
 
 
 @dataclass(slots=True)
@@ -26,8 +26,10 @@ class Tier:
     """A store that failed, or was slower than its deadline, is a miss."""
 
     def __init__(self, store: Store, *, deadline_s: float):
+        """A near store answers at once and is exempt from the deadline."""
         self.store = store
         self.name = store.name
+        self.is_near = isinstance(store, NearStore)
         self.counts = TierCounts()
         self._deadline_s = deadline_s
 
@@ -39,11 +41,18 @@ class Tier:
         except (StoreError, TimeoutError):
             self.counts.errors += 1
             return None
-        if blob is None:
-            self.counts.misses += 1
-        else:
-            self.counts.hits += 1
-        return blob
+        return self._counted(blob)
+
+    def get_now(self, name: str) -> bytes | None:
+        """What a near store has, without waiting."""
+        assert isinstance(self.store, NearStore)
+        self.counts.lookups += 1
+        try:
+            blob = self.store.get_now(name)
+        except StoreError:
+            self.counts.errors += 1
+            return None
+        return self._counted(blob)
 
     async def put(self, name: str, blob: bytes, *, keep_s: int) -> bool:
         """Whether the store took it; off the response path, so without a deadline."""
@@ -63,3 +72,10 @@ class Tier:
         """What `get` counted as a hit was no record."""
         self.counts.hits -= 1
         self.counts.errors += 1
+
+    def _counted(self, blob: bytes | None) -> bytes | None:
+        if blob is None:
+            self.counts.misses += 1
+        else:
+            self.counts.hits += 1
+        return blob

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from foretold.contract.controls import NONE
-from foretold.memo import LONGEST_BODY_KEPT, Halves, Head, Memo
+from foretold.halves import Halves
+from foretold.memo import LONGEST_BODY_KEPT, Head, Memo
 from foretold.ports import Request
 
 

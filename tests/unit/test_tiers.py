@@ -64,6 +64,9 @@ class World:
         self.tiers = Tiers(self.memory, [self.tier], secret=SECRET, now_ms=self.clock)
         self.keeping = Keeping(self.tiers, secret=SECRET, largest_bytes=2**22, now_ms=self.clock)
 
+    async def look_up(self, key):
+        return self.tiers.look_near(key, NAMESPACE) or await self.tiers.look_far(key, NAMESPACE)
+
     def record(self, **members):
         return record(made_ms=self.clock.now_ms, asked_ms=self.clock.now_ms, **members)
 
@@ -73,7 +76,7 @@ async def test_what_is_kept_is_in_memory_at_once_and_below_soon():
     kept = world.record()
 
     why_not = world.keeping.keep(kept)
-    found = await world.tiers.look_up(kept.key, NAMESPACE)
+    found = await world.look_up(kept.key)
     await world.keeping.flush()
 
     assert why_not is None
@@ -88,18 +91,18 @@ async def test_what_is_found_below_comes_up_and_is_found_in_memory_next():
     kept = world.record()
     world.store.blobs[kept.key] = pack(kept, SECRET)
 
-    first = await world.tiers.look_up(kept.key, NAMESPACE)
-    second = await world.tiers.look_up(kept.key, NAMESPACE)
+    first = await world.look_up(kept.key)
+    second = await world.look_up(kept.key)
 
     assert (first.tier, second.tier) == ("fake", "memory")
-    assert second.held.record.made_ms == kept.made_ms
+    assert second.held.made_ms == kept.made_ms
 
 
 async def test_a_tier_that_fails_is_a_miss_and_is_counted():
     world = World()
     world.store.fails = True
 
-    assert await world.tiers.look_up("0" * 64, NAMESPACE) is None
+    assert await world.look_up("0" * 64) is None
     assert world.keeping.keep(world.record()) is None
     await world.keeping.flush()
     counts = world.tier.counts
@@ -111,7 +114,7 @@ async def test_a_tier_slower_than_its_deadline_is_a_miss():
     world = World(deadline_s=0.01)
     world.store.gate = asyncio.Event()
 
-    assert await world.tiers.look_up("0" * 64, NAMESPACE) is None
+    assert await world.look_up("0" * 64) is None
     assert world.tier.counts.errors == 1
 
 
@@ -134,10 +137,11 @@ async def test_what_is_no_whole_record_of_this_query_is_absent_counted_and_delet
         blob.clear()
     world.store.blobs[kept.key] = bytes(blob)
 
-    found = await world.tiers.look_up(kept.key, NAMESPACE)
+    found = await world.look_up(kept.key)
 
     assert found is None
     assert world.tiers.corrupt == 1
+    await world.tiers.close()
     assert kept.key not in world.store.blobs
     counts = world.tier.counts
     assert counts.lookups == counts.hits + counts.misses + counts.errors == 1
@@ -187,7 +191,7 @@ async def test_what_is_forgotten_while_it_waits_to_be_written_is_not_written():
     await world.keeping.forget(kept.key)
     await world.keeping.flush()
 
-    assert await world.tiers.look_up(kept.key, NAMESPACE) is None
+    assert await world.look_up(kept.key) is None
     assert kept.key not in world.store.blobs
     await world.keeping.close()
 
@@ -198,7 +202,7 @@ async def test_a_hit_is_never_written_back():
     world.store.blobs[kept.key] = pack(kept, SECRET)
 
     for _ in range(3):
-        await world.tiers.look_up(kept.key, NAMESPACE)
+        await world.look_up(kept.key)
     await world.keeping.flush()
 
     assert world.store.puts == []

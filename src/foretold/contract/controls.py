@@ -50,6 +50,8 @@ class Controls:
 
     def stricter(self, other: Controls) -> Controls:
         """Both wishes at once; `self` is the family that spoke first."""
+        if other is NONE or self is NONE:
+            return self if other is NONE else other
         return Controls(
             no_cache=self.no_cache or other.no_cache,
             no_store=self.no_store or other.no_store,

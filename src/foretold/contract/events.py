@@ -6,7 +6,7 @@ A transcript is never re-framed: every event keeps its own bytes.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 DONE = "[DONE]"
 
@@ -15,8 +15,7 @@ _BLANK = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
 _LINE = re.compile(r"\r\n|\n|\r")
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """`raw` are its bytes with the blank line that ends it; `data` its data lines joined, None if it has none."""
 
     raw: bytes
@@ -29,6 +28,9 @@ def split(transcript: bytes) -> tuple[list[Event], bytes]:
 
     Raises UnicodeDecodeError if an event isn't UTF-8.
     """
+    if b"\r" not in transcript:
+        *whole, rest = transcript.split(b"\n\n")
+        return [event_of(raw + b"\n\n") for raw in whole], rest
     events, at = [], 0
     for blank in _BLANK.finditer(transcript):
         events.append(event_of(transcript[at : blank.end()]))
@@ -37,6 +39,8 @@ def split(transcript: bytes) -> tuple[list[Event], bytes]:
 
 
 def event_of(raw: bytes) -> Event:
+    if raw.startswith(b"data: ") and raw.count(b"\n") == 2 and raw.endswith(b"\n\n") and b"\r" not in raw:
+        return Event(raw, raw[6:-2].decode("utf-8"))
     data: list[str] = []
     name = ""
     for line in _LINE.split(raw.decode("utf-8").removeprefix("\ufeff")):
@@ -61,11 +65,26 @@ class Splitter:
     def __init__(self) -> None:
         self._held = bytearray()
         self._searched = 0
+        self._has_cr = False
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The bytes of each event that this chunk completes."""
+        self._held += chunk
+        self._has_cr = self._has_cr or b"\r" in chunk
+        return self._feed_any() if self._has_cr else self._feed_simple()
+
+    def _feed_simple(self) -> list[bytes]:
+        """Without a CR every event ends with two LFs."""
+        held, found, at, searched = self._held, [], 0, self._searched
+        while (blank := held.find(b"\n\n", searched)) >= 0:
+            found.append(bytes(held[at : blank + 2]))
+            at = searched = blank + 2
+        del held[:at]
+        self._searched = max(0, len(held) - 1)
+        return found
+
+    def _feed_any(self) -> list[bytes]:
         held = self._held
-        held += chunk
         # A CR at the very end may be half of a CR LF: it is looked at again with the next chunk.
         seen = len(held) - 1 if held.endswith(b"\r") else len(held)
         found, at = [], 0
@@ -75,11 +94,12 @@ class Splitter:
         del held[:at]
         # A blank line is at most four bytes, so its first three may be here already.
         self._searched = max(0, seen - at - 3)
+        self._has_cr = self._has_cr if not found else b"\r" in held
         return found
 
     def rest(self) -> bytes:
         """What came after the last whole event."""
         held = bytes(self._held)
         self._held.clear()
-        self._searched = 0
+        self._searched, self._has_cr = 0, False
         return held

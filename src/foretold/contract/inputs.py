@@ -159,12 +159,18 @@ def _with_call_ids_numbered(operation: str, members: dict[str, Any]) -> dict[str
 
     changed: dict[str, Any] = members
     if operation == "chat":
-        changed = each(members, "messages", chat_message)
+        if any(isinstance(m, dict) and ("tool_calls" in m or "tool_call_id" in m) for m in _items(members, "messages")):
+            changed = each(members, "messages", chat_message)
     elif operation == "responses":
         changed = each(members, "input", lambda item: numbered(item, "call_id", "id"))
     elif operation == "messages":
         changed = each(members, "messages", lambda message: each(message, "content", content_block))
     return changed
+
+
+def _items(holder: dict[str, Any], name: str) -> list[Any]:
+    items = holder.get(name)
+    return items if isinstance(items, list) else []
 
 
 def _is_token(item: Any) -> bool:

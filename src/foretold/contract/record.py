@@ -76,22 +76,43 @@ _NUMBERS = [
     "took_ms",
     "body_bytes",
 ]
+_OUR_OWN = frozenset([*_TEXTS, *_NUMBERS, "headers", "has", "tags", "engine", "body_sha256"])
 _KNOWN = {f.name for f in dataclasses.fields(Record)} - {"body", "rest"} | {"body_sha256", "body_bytes"}
 
 
-def pack(record: Record, secret: bytes) -> bytes:
-    """The bytes of a record.
+def pack(record: Record, secret: bytes, *, body_sha256: str | None = None) -> bytes:
+    """The bytes of a record; its body's digest is made anew where it isn't known already.
 
     Raises ValueError if its header is longer than 16 KiB or holds a number that has no canonical form.
     """
     members: dict[str, Any] = {
-        f.name: getattr(record, f.name) for f in dataclasses.fields(record) if f.name not in ("body", "rest")
+        **record.rest,
+        "key": record.key,
+        "namespace": record.namespace,
+        "operation": record.operation,
+        "model": record.model,
+        "revision": record.revision,
+        "kind": record.kind,
+        "made_ms": record.made_ms,
+        "asked_ms": record.asked_ms,
+        "fresh_s": record.fresh_s,
+        "stale_while_revalidate_s": record.stale_while_revalidate_s,
+        "stale_if_error_s": record.stale_if_error_s,
+        "status": record.status,
+        "content_type": record.content_type,
+        "headers": record.headers,
+        "shape": record.shape,
+        "has": record.has,
+        "took_ms": record.took_ms,
+        "tags": record.tags,
+        "body_sha256": body_sha256 or record.body_sha256,
+        "body_bytes": len(record.body),
     }
-    members["headers"] = [list(pair) for pair in record.headers]
-    members["has"] = list(record.has)
-    members |= {"body_sha256": record.body_sha256, "body_bytes": len(record.body)}
-    members = {name: value for name, value in members.items() if value is not None}
-    header = _sealed_text({**record.rest, **members})
+    if record.engine is not None:
+        members["engine"] = record.engine
+    if record.usage is not None:
+        members["usage"] = record.usage
+    header = _sealed_text(members)
     if len(header) > MAX_HEADER_BYTES:
         raise ValueError(f"the record's header has {len(header)} bytes; at most {MAX_HEADER_BYTES} are kept")
     seal = hmac.digest(secret, header, "sha256")
@@ -125,11 +146,14 @@ def open_sealed(blob: bytes, secret: bytes) -> Record:
 
 
 def _sealed_text(members: dict[str, Any]) -> bytes:
-    """The header's text; settling happens on a copy, since `usage` and `rest` are their owners'."""
+    """The header's text.  Only what others gave, usage and the members of later writers, can hold odd numbers; they are
+    settled as a copy, since they are their owners'."""
     try:
-        return canonical(settle(orjson.loads(orjson.dumps(members))))
+        for name in members.keys() - _OUR_OWN:
+            members[name] = settle(orjson.loads(orjson.dumps(members[name])))
     except Unkeyable:
         raise ValueError("the record's header holds a number beyond what JSON readers agree on") from None
+    return canonical(members)
 
 
 def _from_header(header: bytes, body: bytes) -> Record:

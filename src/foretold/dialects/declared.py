@@ -19,21 +19,21 @@ class Declared:
     def __init__(self, kind: str):
         self._kind = kind
 
-    def read(self, request: Request, controls: Controls) -> Asked:
+    def read(self, request: Request, body: bytes, controls: Controls) -> Asked:
         passes, form, digest = None, "bytes", None
         if self._kind == "json":
-            read = read_body(request.body)
+            read = read_body(body)
             passes, form = read.unkeyable, "json"
             digest = None if passes else json_input("json", read.value)
         else:
-            digest = bytes_input(request.body)
+            digest = bytes_input(body)
         return Asked(
             operation=f"{self._kind} {request.path}",
             model="",
             method=request.method,
             path=request.path,
             query=request.query,
-            body=request.body,
+            body=body,
             form=form,
             input=digest,
             passes=passes,
@@ -47,14 +47,14 @@ class Declared:
 class Undeclared:
     """A path we know nothing of: it goes to its upstream as it came, and its answer is never kept."""
 
-    def read(self, request: Request, controls: Controls) -> Asked:
+    def read(self, request: Request, body: bytes, controls: Controls) -> Asked:
         return Asked(
             operation="",
             model="",
             method=request.method,
             path=request.path,
             query=request.query,
-            body=request.body,
+            body=body,
             form="bytes",
             passes="undeclared",
         )

@@ -21,8 +21,8 @@ class OpenAI:
         self._operation = operation
         self._path = path
 
-    def read(self, request: Request, controls: Controls) -> Asked:
-        read = read_body(request.body)
+    def read(self, request: Request, body: bytes, controls: Controls) -> Asked:
+        read = read_body(body)
         value = read.value
         if not isinstance(value, dict):
             raise Malformed("the body must be a JSON object")
@@ -30,7 +30,7 @@ class OpenAI:
         if model is not None and not isinstance(model, str):
             raise Malformed("`model` must be a text", param="model")
         passes = read.unkeyable or must_pass(self._operation, value)
-        controls_in_body, body = NONE, request.body
+        controls_in_body = NONE
         if isinstance(value.get("cache"), dict) and passes != "unkeyable-repeat":
             controls_in_body = body_controls(value["cache"])
             body = from_raw_members({n: raw for n, raw in raw_members(body).items() if n != "cache"})

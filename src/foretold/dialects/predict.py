@@ -13,15 +13,15 @@ from foretold.ports import Asked, Request
 
 
 class Predict:
-    def read(self, request: Request, controls: Controls) -> Asked:
-        read = read_body(request.body)
+    def read(self, request: Request, body: bytes, controls: Controls) -> Asked:
+        read = read_body(body)
         return Asked(
             operation="predict",
             model="/".join(segments_of(request.path)[1:]),
             method=request.method,
             path=request.path,
             query=request.query,
-            body=request.body,
+            body=body,
             input=None if read.unkeyable else json_input("predict", read.value),
             passes=read.unkeyable,
             usage=False,

@@ -100,9 +100,9 @@ class Admin:
         found = await self._node.tiers.by_key(key)
         if found is None:
             raise NotFound(f"no record is kept under {key[:64]!r}", code="no_record")
-        record = asdict(found.held.record)
-        told = {name: value for name, value in record.items() if name not in ("body", "rest")}
-        return _json({"tier": found.tier, "body_bytes": len(found.held.body), "record": told})
+        tier, record = found
+        told = {name: value for name, value in asdict(record).items() if name not in ("body", "rest")}
+        return _json({"tier": tier, "body_bytes": len(record.body), "record": told})
 
     async def _purge(self, request: Request, body: bytes) -> Reply:
         asked = _purge_asked(body)

@@ -13,7 +13,7 @@ from foretold.contract.status import CacheStatus
 from foretold.dialects.openai import OpenAI
 from foretold.errors import ForetoldError, NotKept, OriginError, Overloaded, Refused, TooLarge
 from foretold.memo import Head
-from foretold.node import Node
+from foretold.node import Node, Prepared
 from foretold.outcome import Ended, How, Outcome
 from foretold.ports import Dialect, Request
 from foretold.server.admin import Admin
@@ -91,23 +91,30 @@ class App:
         except ForetoldError as error:
             await self._tell(error, head.dialect, head.cors, Outcome(began_ms), send)
             return
+        outcome = Outcome(began_ms)
         try:
-            found = self._node.find(head, body)
-            if found is not None:
-                found.outcome.began_ms = began_ms
-                try:
-                    await self._send_whole(found, head, send)
-                finally:
-                    self._node.account(found.outcome)
-            else:
-                outcome = Outcome(began_ms)
-                await self._attended(self._long_way(head, body, outcome, send), receive, outcome)
+            await self._answer(head, body, outcome, receive, send)
         finally:
             self._bodies.free(body)
 
-    async def _long_way(self, head: Head, body: bytes, outcome: Outcome, send: Send) -> None:
+    async def _answer(self, head: Head, body: bytes, outcome: Outcome, receive: Receive, send: Send) -> None:
         try:
-            answer = await self._node.answer(head, body, outcome)
+            known = self._node.find(head, body, outcome) or self._node.near(head, body, outcome)
+        except ForetoldError as error:
+            await self._tell(error, head.dialect, head.cors, outcome, send)
+            return
+        if isinstance(known, Prepared):
+            await self._attended(self._long_way(known, outcome, send), receive, outcome)
+            return
+        try:
+            await self._send_whole(known, head, send)
+        finally:
+            self._node.account(outcome)
+
+    async def _long_way(self, prepared: Prepared, outcome: Outcome, send: Send) -> None:
+        head = prepared.head
+        try:
+            answer = await self._node.far(prepared, outcome)
         except ForetoldError as error:
             await self._tell(error, head.dialect, head.cors, outcome, send, accounted=False)
             return

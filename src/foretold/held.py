@@ -1,0 +1,89 @@
+"""A record in memory, opened once: only what answering needs, and of equal parts only one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from sys import intern
+from typing import TypeVar
+
+from foretold.contract.freshness import Lifetimes
+from foretold.contract.record import Record
+from foretold.halves import Halves
+
+V = TypeVar("V", bound=Hashable)
+
+
+class Held:
+    """Its body is `blob[body_at:]`.  `ready` are answers made of it, by what was asked (ready.py); `alive_under` is the
+    table of generations under which it was last found alive.
+    """
+
+    __slots__ = (
+        "alive_under",
+        "blob",
+        "body_at",
+        "body_sha256",
+        "content_type",
+        "has_usage",
+        "headers",
+        "key",
+        "lifetimes",
+        "made_ms",
+        "namespace",
+        "operation",
+        "ready",
+        "shape",
+        "status",
+        "tags",
+        "took_ms",
+    )
+
+    def __init__(self, record: Record, blob: bytes, body_sha256: str, shared: Shared):
+        self.blob = blob
+        self.body_at = len(blob) - len(record.body)
+        self.body_sha256 = body_sha256
+        self.content_type = intern(record.content_type)
+        self.has_usage = "usage" in record.has
+        self.headers = shared.one(record.headers)
+        self.key = record.key
+        self.lifetimes = shared.one(lifetimes_of(record))
+        self.made_ms = record.made_ms
+        self.namespace = shared.one(record.namespace)
+        self.operation = intern(record.operation)
+        self.shape = intern(record.shape)
+        self.status = record.status
+        self.tags: Mapping[str, str] = shared.tags(record.tags)
+        self.took_ms = record.took_ms
+        self.ready: dict[tuple[bool, bool, bool, str | None], object] | None = None
+        self.alive_under: Mapping[str, str] | None = None
+
+    @property
+    def body(self) -> bytes:
+        return self.blob[self.body_at :]
+
+
+class Shared:
+    """The first of equal values, for all who hold one; forgets what is not met again."""
+
+    def __init__(self, limit: int = 8192):
+        self._values: Halves[Hashable] = Halves(limit)
+        self._tags: Halves[Mapping[str, str]] = Halves(limit)
+
+    def one(self, value: V) -> V:
+        found = self._values.get(value)
+        if found is None:
+            self._values.put(value, value, cost=1)
+            return value
+        return found  # type: ignore[return-value]
+
+    def tags(self, tags: dict[str, str]) -> Mapping[str, str]:
+        key = tuple(tags.items())
+        found = self._tags.get(key)
+        if found is None:
+            self._tags.put(key, tags, cost=1)
+            return tags
+        return found
+
+
+def lifetimes_of(record: Record) -> Lifetimes:
+    return Lifetimes(record.fresh_s, record.stale_while_revalidate_s, record.stale_if_error_s)
