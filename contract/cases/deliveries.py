@@ -325,7 +325,7 @@ _PREDICT = [
     _asks("a prompt is one user message", '{"prompt":"Hi"}'),
     _asks("an empty prompt is one too", '{"prompt":""}', prompt=""),
     _asks(
-        "four options are passed on, in their order",
+        "four options are passed on",
         '{"stop":["x"],"seed":1,"prompt":"Hi","temperature":0,"max_tokens":5}',
         ',"max_tokens":5,"temperature":0,"seed":1,"stop":["x"]',
     ),

@@ -48,6 +48,11 @@ _FOLDED = [
         whole({"content": "x"}),
     ),
     _folds(
+        "a role told empty first is told by the next",
+        _sse(chunk({"role": "", "content": "x"}), chunk({"role": "tool"}, "stop")),
+        whole({"role": "tool", "content": "x"}),
+    ),
+    _folds(
         "an answer that speaks no content has null", _sse(chunk({"role": "assistant"}), chunk({}, "stop")), whole({})
     ),
     _folds(
@@ -81,6 +86,13 @@ _FOLDED = [
             },
             "tool_calls",
         ),
+    ),
+    _folds(
+        "pieces of one call in one event are one call",
+        _sse(
+            chunk({"tool_calls": [{"index": 0, "id": "a"}, {"index": 1, "id": "b"}, {"index": 0, "n": 5}]}, "stop"),
+        ),
+        whole({"tool_calls": [{"id": "a", "n": 5}, {"id": "b"}]}),
     ),
     _folds(
         "an id, a type and a name told twice are told once",

@@ -75,6 +75,14 @@ _UNFOLDED = [
         [chunk({"role": "assistant", "content": None, "citations": ["a"]}, provider="p"), chunk({}, "stop")],
     ),
     _unfolds(
+        "what every event tells goes out with every event",
+        whole({"content": None}, service_tier=None, system_fingerprint="fp"),
+        [
+            chunk({"role": "assistant", "content": None}, service_tier=None, system_fingerprint="fp"),
+            chunk({}, "stop", service_tier=None, system_fingerprint="fp"),
+        ],
+    ),
+    _unfolds(
         "usage goes out to those who asked",
         whole({"content": "x"}, usage=USAGE),
         [
@@ -150,6 +158,18 @@ _UNFOLDED = [
             chunk({"reasoning": "h "}),
             chunk({"reasoning": "m"}),
             chunk({"content": "x"}),
+            chunk({}, "stop"),
+        ],
+    ),
+    _unfolds(
+        "reasoning goes out under both its names, then content, then a refusal",
+        whole({"refusal": "d", "content": "c", "reasoning": "b", "reasoning_content": "a"}),
+        [
+            chunk({"role": "assistant", "content": "", "refusal": "", "reasoning": "", "reasoning_content": ""}),
+            chunk({"reasoning_content": "a"}),
+            chunk({"reasoning": "b"}),
+            chunk({"content": "c"}),
+            chunk({"refusal": "d"}),
             chunk({}, "stop"),
         ],
     ),

@@ -30,6 +30,7 @@ _WORDS = [
 ]
 _GAPS = [" ", " ", " ", "  ", "\n", "\n\n", "\t", "\r\n", "", "\xa0", "\u3000"]
 _IDS = ["call_abcdefghijklmnopqrstuvwx", "toolu_01A", "chatcmpl-tool-9f86d081884c7d65", "123456789", "", "вызов_🙂🙂🙂"]
+_NAMES = ["get", "get", "get_weather", ""]
 _FINISHES = ["stop", "length", "tool_calls", "function_call", "content_filter"]
 _ENDS = ["\n\n", "\n\n", "\n\n", "\n\n", "\r\n\r\n", "\r\r", "\n\r\n"]
 
@@ -106,35 +107,45 @@ class Answers:
         return self._object([*self._index(at), ("message", self._object(message)), *self._end()])
 
     def _parts(self, operation: str, at: int) -> Iterator[str]:
-        """The deltas of one choice, cut as no unfolding of ours cuts."""
+        """The pieces of one choice, cut as no unfolding of ours cuts."""
         if operation == "completion":
             for _ in range(self._chance.randrange(4)):
                 yield self._object([*self._index(at), ("text", self._speech()), *self._some(finish_reason="null")])
             yield self._object([*self._index(at), *self._end()])
             return
-        told: list[Members] = [[("role", self._text(["assistant", "tool"])), ("content", '""')]]
-        for name in self._chance.choices(["content", "content", "reasoning", "refusal"], k=self._chance.randrange(5)):
-            told.append([(name, self._speech()), *self._unknown()])
-        for place in range(self._chance.choice([0, 0, 1, 2])):
-            index = self._chance.choice([str(place)] * 8 + ["null", "1.0", "9007199254740993"])
-            told.append([("tool_calls", self._list([self._call(self._arguments(), ("index", index))]))])
-            told.append([("tool_calls", self._list([self._object([("index", index), *self._argument_piece()])]))])
-        told.append([("role", "null"), *self._some(content="null"), *self._unknown()])
-        for members in told:
-            yield self._object(
-                [*self._index(at), ("delta", self._object(members)), *self._some(logprobs=self._logprobs())]
-            )
+        for delta in [self._opening(), *self._spoken(), *self._calling(), self._closing()]:
+            told = ("delta", self._object(delta))
+            yield self._object([*self._index(at), told, *self._some(logprobs=self._logprobs())])
         yield self._object([*self._index(at), ("delta", self._object([])), *self._end()])
 
+    def _opening(self) -> Members:
+        return [("role", self._text(["assistant", "tool", ""])), ("content", '""')]
+
+    def _spoken(self) -> Iterator[Members]:
+        for name in self._chance.choices(["content", "content", "reasoning", "refusal"], k=self._chance.randrange(5)):
+            yield [(name, self._speech()), *self._unknown()]
+
+    def _calling(self) -> Iterator[Members]:
+        for place in range(self._chance.choice([0, 0, 1, 2])):
+            index = ("index", self._chance.choice([str(place)] * 8 + ["null", "1.0", "9007199254740993"]))
+            more = range(self._chance.randrange(3))
+            pieces = [self._call(self._arguments(), index), *(self._piece_of_call(index) for _ in more)]
+            count = self._chance.choice([1, 1, 2])
+            for first in range(0, len(pieces), count):
+                yield [("tool_calls", self._list(pieces[first : first + count]))]
+
+    def _closing(self) -> Members:
+        role = self._chance.choice(["null", '"assistant"'])
+        return [("role", role), *self._some(content="null"), *self._unknown()]
+
     def _call(self, arguments: str, *more: tuple[str, str]) -> str:
-        function = self._object(
-            [("name", self._text(["get", "get_weather"])), ("arguments", arguments), *self._unknown()]
-        )
+        function = self._object([("name", self._text(_NAMES)), ("arguments", arguments), *self._unknown()])
         id_ = self._number() if self._rarely() else self._text(_IDS)
         return self._object([*more, ("id", id_), ("type", self._text(["function"])), ("function", function)])
 
-    def _argument_piece(self) -> Members:
-        return [("function", self._object([("arguments", self._arguments())]))]
+    def _piece_of_call(self, index: tuple[str, str]) -> str:
+        function = self._object([*self._some(name=self._text(_NAMES)), ("arguments", self._arguments())])
+        return self._object([index, *self._some(id=self._text(_IDS)), ("function", function)])
 
     def _arguments(self) -> str:
         return self._told('{"place": ' + self._chance.choice(_WORDS) + "}")

@@ -60,7 +60,7 @@ def test_a_record_is_packed_the_same_again(record: Record):
 def test_a_chat_unfolded_and_folded_is_itself(whole: dict[str, Any]):
     transcript = chat.transcript_of(whole, usage=True)
 
-    assert is_same(shapes.folded("chat", transcript), whole)
+    assert is_same(json.loads(shapes.whole("chat", transcript, shape="events")), whole)
 
 
 @SOME
@@ -68,7 +68,7 @@ def test_a_chat_unfolded_and_folded_is_itself(whole: dict[str, Any]):
 def test_a_completion_unfolded_and_folded_is_itself(whole: dict[str, Any]):
     transcript = completion.transcript_of(whole, usage=True)
 
-    assert is_same(shapes.folded("completion", transcript), whole)
+    assert is_same(json.loads(shapes.whole("completion", transcript, shape="events")), whole)
 
 
 @SOME
@@ -86,7 +86,7 @@ def test_fresh_ids_are_the_same_in_both_shapes(whole: dict[str, Any], randomness
 
     calls.whole_with_fresh_ids(whole, randomness)
 
-    assert is_same(shapes.folded("chat", transcript), whole)
+    assert is_same(json.loads(shapes.whole("chat", transcript, shape="events")), whole)
 
 
 @MANY

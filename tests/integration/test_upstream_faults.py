@@ -362,3 +362,24 @@ async def _raw_status(node) -> int:
         ) as response,
     ):
         return response.status
+
+
+async def test_a_slow_reader_is_not_taken_for_a_stalled_upstream(upstream, tmp_path):
+    from foretold.origins.upstream import Timeouts, Upstream
+    from foretold.ports import Asked, Forwarded
+
+    async def large(call, writer, serial):
+        await whole(writer, b'"' + b"x" * 2_000_000 + b'"')
+
+    upstream.on("/v1/large", large)
+    origin = Upstream("fake", upstream.url, timeouts=Timeouts(idle_s=0.05))
+    incoming = await origin.fetch(Asked("json /large", "", "POST", "/large", body=b"{}"), Forwarded())
+    got = 0
+    async for chunk in incoming.chunks():
+        got += len(chunk)
+        if got == len(chunk):
+            await asyncio.wait([asyncio.ensure_future(asyncio.Event().wait())], timeout=0.2)
+    await origin.close()
+
+    assert got == 2_000_002
+    assert incoming.is_proven

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import shutil
@@ -74,6 +75,10 @@ async def _serve(
     app = application(config, assembled, base_url=f"{address}/v1", is_ready=lambda: state["ready"])
     server = server_for(app, config.server)
     server.on_start = started
+    # What is here now stays for good: collecting it again and again cost a miss up to 80 of its 650 us.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 100)
     return await serve(server, sock, stopping=stopping)
 
 

@@ -139,6 +139,40 @@ class Upstream:
         return [h for h in headers if h[0] not in fixed] + list(self._headers)
 
 
+class Stalled(Exception):
+    """No piece of an answer came within its time."""
+
+
+class Watch:
+    """One timer for all pieces of an answer: it looks now and then whether one has come, which costs each nothing."""
+
+    def __init__(self, response: aiohttp.ClientResponse, *, idle_s: float, deadline: float):
+        self._loop = asyncio.get_running_loop()
+        self._response = response
+        self._idle_s = idle_s
+        self._deadline = deadline
+        self.begins()
+        self._timer = self._loop.call_at(self._due(), self._look)
+
+    def begins(self) -> None:
+        """From now on a piece is waited for; while whoever reads is busy, nobody waits."""
+        self.is_waiting = True
+        self._since = self._loop.time()
+
+    def end(self) -> None:
+        self._timer.cancel()
+
+    def _due(self) -> float:
+        since = self._since if self.is_waiting else self._loop.time()
+        return min(since + self._idle_s, self._deadline)
+
+    def _look(self) -> None:
+        if self._loop.time() < self._due():
+            self._timer = self._loop.call_at(self._due(), self._look)
+        else:
+            self._response.content.set_exception(Stalled())
+
+
 class UpstreamAnswer:
     """An answer whose head is here."""
 
@@ -167,20 +201,23 @@ class UpstreamAnswer:
         return self._ended and self._is_framed and self._decoder.is_at_end
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        loop = asyncio.get_running_loop()
         content = self._response.content
-        while True:
-            try:
-                async with asyncio.timeout_at(min(loop.time() + self._idle_s, self._deadline)):
-                    chunk = await content.readany()
-            except TimeoutError:
-                raise OriginTimeout(f"upstream {self._upstream!r} stalled in mid-answer") from None
-            except (aiohttp.ClientError, OSError):
-                raise OriginCut(f"upstream {self._upstream!r} broke off in mid-answer") from None
-            if not chunk:
-                break
-            for piece in self._decoder.decode(chunk):
-                yield piece
+        watch = Watch(self._response, idle_s=self._idle_s, deadline=self._deadline)
+        try:
+            while True:
+                watch.begins()
+                chunk = await content.readany()
+                watch.is_waiting = False
+                if not chunk:
+                    break
+                for piece in self._decoder.decode(chunk):
+                    yield piece
+        except Stalled:
+            raise OriginTimeout(f"upstream {self._upstream!r} stalled in mid-answer") from None
+        except (aiohttp.ClientError, OSError):
+            raise OriginCut(f"upstream {self._upstream!r} broke off in mid-answer") from None
+        finally:
+            watch.end()
         if not self._decoder.is_at_end and not isinstance(self._decoder, Unknown):
             raise OriginCut(f"upstream {self._upstream!r} sent a coded answer that has no end")
         self._ended = True

@@ -30,6 +30,19 @@ _ERRORS_BEFORE_A_DIALECT = OpenAI("", "")
 _BUCKETS = "helicone-cache-bucket-max-size"
 
 
+class Line:
+    """Where an answer is sent, and whether all of it was: after that, a caller who leaves has missed nothing."""
+
+    def __init__(self, send: Send):
+        self.is_done = False
+        self._send = send
+
+    async def __call__(self, message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.body" and not message["more_body"]:
+            self.is_done = True
+        await self._send(message)
+
+
 class App:
     def __init__(self, node: Node, *, guard: Guard, bodies: Bodies, admin: Admin, models: Models):
         self._node = node
@@ -104,7 +117,7 @@ class App:
             await self._tell(error, head.dialect, head.cors, outcome, send)
             return
         if isinstance(known, Prepared):
-            await self._attended(self._long_way(known, outcome, send), receive, outcome)
+            await self._attended(known, outcome, receive, send)
             return
         try:
             await self._send_whole(known, head, send)
@@ -149,21 +162,28 @@ class App:
         if outcome.ended is not Ended.CUT:
             outcome.ended = Ended.WHOLE
 
-    async def _attended(self, work: Any, receive: Receive, outcome: Outcome) -> None:
-        """Does the work unless the caller leaves first, which is noticed before the first token too."""
-        working = asyncio.create_task(work)
-        leaving = asyncio.create_task(_gone(receive))
-        try:
-            await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            if not working.done():
+    async def _attended(self, prepared: Prepared, outcome: Outcome, receive: Receive, send: Send) -> None:
+        """Goes the long way unless the caller leaves first, which is noticed before the first token too."""
+        here = asyncio.current_task()
+        assert here is not None
+        line = Line(send)
+
+        async def watch() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            if not line.is_done:
                 outcome.ended = Ended.GONE
+                here.cancel()
+
+        watching = asyncio.create_task(watch())
+        try:
+            await self._long_way(prepared, outcome, line)
+        except asyncio.CancelledError:
+            if outcome.ended is not Ended.GONE or here.uncancel() > 0:
+                raise
         finally:
-            leaving.cancel()
-            working.cancel()
-            await asyncio.gather(working, leaving, return_exceptions=True)
+            watching.cancel()
             self._node.account(outcome)
-        if not working.cancelled() and (fault := working.exception()) is not None:
-            raise fault
 
     async def _tell(
         self,
@@ -201,11 +221,6 @@ class App:
         outcome.ended, outcome.body_bytes = Ended.ERROR, len(body)
         if accounted:
             self._node.account(outcome)
-
-
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _send(send: Send, status: int, headers: RawHeaders, body: bytes) -> None:

@@ -82,7 +82,7 @@ export function merge(into, delta) {
     } else if (value === null || (SAID_ONCE.has(name) && held !== "")) {
       continue;
     } else if (typeof held === "string" && typeof value === "string") {
-      into.set(name, false ? held : held + value);
+      into.set(name, name === "name" && held === value ? held : held + value);
     } else if (Array.isArray(held) && Array.isArray(value)) {
       grow(held, value);
     } else if (held instanceof Map && value instanceof Map) {
@@ -101,12 +101,7 @@ export function withoutPositions(items) {
 
 /** A text cut after runs of white space, and every 64 code points. */
 export function pieces(text) {
-  return (text.match(WORD) ?? []).flatMap((word) => {
-    if (word.length <= PIECE_CODE_POINTS) return [word];
-    const points = Array.from(word);
-    const cuts = Array.from({ length: Math.ceil(points.length / PIECE_CODE_POINTS) }, (_, at) => at * PIECE_CODE_POINTS);
-    return cuts.map((from) => points.slice(from, from + PIECE_CODE_POINTS).join(""));
-  });
+  return (text.match(WORD) ?? []).flatMap((word) => (word.length <= PIECE_CODE_POINTS ? [word] : cut(word)));
 }
 
 /**
@@ -132,6 +127,15 @@ export function transcript(whole, choices, { kind, usage }) {
 /** The members of an object but for some. */
 export function without(members, names) {
   return new Map([...members].filter(([name]) => !names.includes(name)));
+}
+
+function cut(word) {
+  const points = Array.from(word);
+  const found = [];
+  for (let at = 0; at < points.length; at += PIECE_CODE_POINTS) {
+    found.push(points.slice(at, at + PIECE_CODE_POINTS).join(""));
+  }
+  return found;
 }
 
 /** A value that may be added to without changing the chunk it came from. */
