@@ -162,7 +162,7 @@ async def come_up(entries: int) -> Growth:
     tiers = Tiers(store, [Tier(below, deadline_s=1)], secret=_SECRET, now_ms=now_ms)  # type: ignore[arg-type]
 
     async def look_up(number: int) -> None:
-        assert await tiers.look_up(_name(number), below.record.namespace)
+        assert await tiers.look_far(_name(number), below.record.namespace)
 
     return await _growth(look_up, entries, store, kept_bytes=len(blob))
 

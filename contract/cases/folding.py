@@ -33,6 +33,41 @@ _FOLDED = [
         whole({"content": "Loire"}),
     ),
     _folds(
+        "an end told twice is told once",
+        _sse(chunk({"role": "assistant", "content": "Lo"}, "stop"), chunk({}, "stop")),
+        whole({"content": "Lo"}, "stop"),
+    ),
+    _folds(
+        "a text beside the delta is replaced, not joined",
+        _sse(
+            {**HEAD, "choices": [{"index": 0, "delta": {"content": "Lo"}, "native": "a", "finish_reason": None}]},
+            {**HEAD, "choices": [{"index": 0, "delta": {}, "native": "b", "finish_reason": "stop"}]},
+        ),
+        {
+            **HEAD,
+            "object": "chat.completion",
+            "choices": [
+                {
+                    "index": 0,
+                    "message": {"role": "assistant", "content": "Lo"},
+                    "native": "b",
+                    "finish_reason": "stop",
+                }
+            ],
+        },
+    ),
+    _folds(
+        "an end of a completion told twice is told once",
+        _sse(
+            *(
+                {**HEAD, "object": "text_completion", "choices": [{"index": 0, "text": text, "finish_reason": "stop"}]}
+                for text in ("Lo", "ire")
+            )
+        ),
+        {**HEAD, "object": "text_completion", "choices": [{"index": 0, "text": "Loire", "finish_reason": "stop"}]},
+        "completion",
+    ),
+    _folds(
         "an end is kept as it was told",
         _sse(chunk({"role": "assistant", "content": "Lo"}), chunk({}, "length")),
         whole({"content": "Lo"}, "length"),

@@ -8,10 +8,12 @@ from typing import Any
 import orjson
 
 from foretold.contract import storable
+from foretold.contract.canonical import check_limits
 from foretold.contract.events import ends_cleanly, split
 from foretold.contract.freshness import Lifetimes, made_ms, upstream_lifetimes
 from foretold.contract.query import KEYED_HEADERS
 from foretold.contract.record import Record, kept_headers
+from foretold.errors import Malformed
 from foretold.memo import Named
 from foretold.ports import Asked, Incoming
 from foretold.projections import shapes
@@ -125,7 +127,8 @@ def _judged(asked: Asked, status: int, content_type: str, body: bytes, shape: st
                 return None, "no-clean-end"
             return shapes.WHOLE_OF[asked.operation](events), None
         if is_json(content_type):
+            check_limits(body)
             return orjson.loads(body), None
-    except (NotAnAnswer, UnicodeDecodeError, orjson.JSONDecodeError):
+    except (NotAnAnswer, Malformed, UnicodeDecodeError, orjson.JSONDecodeError):
         return None, "unreadable"
     return (None, None) if asked.operation.startswith("get ") else (None, "not-json")

@@ -31,6 +31,7 @@ from foretold.observe.counters import Counters
 from foretold.outcome import How, Outcome
 from foretold.policy import Permit
 from foretold.ports import Asked, Generations
+from foretold.projections.fold import NotAnAnswer
 from foretold.routes import Route, Routes
 from foretold.runway import Runway
 from foretold.scope import Scope
@@ -102,9 +103,10 @@ class Node:
             found = self.tiers.look_near(named.key, named.query.namespace)
             if found is not None:
                 verdict = self._judged(found.held, named)
-                if isinstance(verdict, Judged):
-                    return self._hit(found.held, verdict, named, outcome, found.tier)
-                status = verdict.told(status)
+                if isinstance(verdict, Unusable):
+                    status = verdict.told(status)
+                elif (answer := self._hit(found.held, verdict, named, outcome, found.tier)) is not None:
+                    return answer
         return Prepared(head, asked, route, status, named, permit)
 
     async def far(self, prepared: Prepared, outcome: Outcome) -> Answer:
@@ -119,9 +121,10 @@ class Node:
             found = await self.tiers.look_far(named.key, named.query.namespace)
             if found is not None:
                 verdict = self._judged(found.held, named)
-                if isinstance(verdict, Judged):
-                    return self._hit(found.held, verdict, named, outcome, found.tier)
-                status = verdict.told(status)
+                if isinstance(verdict, Unusable):
+                    status = verdict.told(status)
+                elif (answer := self._hit(found.held, verdict, named, outcome, found.tier)) is not None:
+                    return answer
         if named.controls.only_if_cached:
             outcome.how, outcome.detail = How.MISS, "only-if-cached"
             raise NotKept("only-if-cached, and no usable answer is kept for this query")
@@ -147,10 +150,16 @@ class Node:
     def _judged(self, held: Held, named: Named) -> Judged | Unusable:
         return judged(held, named, now_ms=self._now_ms(), generations=self.generations.now())
 
-    def _hit(self, held: Held, verdict: Judged, named: Named, outcome: Outcome, tier: str) -> Answer:
+    def _hit(self, held: Held, verdict: Judged, named: Named, outcome: Outcome, tier: str) -> Answer | None:
+        """The answer of a record; None, counted, for one that can't be given in the shape asked for."""
         outcome.operation, outcome.model, outcome.route = named.query.operation, named.query.model, named.route.name
         outcome.tier = tier
-        return ready.hit(held, verdict, named, outcome, self.tiers)
+        try:
+            return ready.hit(held, verdict, named, outcome, self.tiers)
+        except NotAnAnswer:
+            self.tiers.corrupt += 1
+            outcome.tier = ""
+            return None
 
     def _fly(self, head: Head, asked: Asked, named: Named) -> Ride:
         route, table = named.route, self.generations.now()

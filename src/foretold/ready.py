@@ -7,6 +7,7 @@ headers are kept beside the record as they go out, by shape, and only the age is
 from __future__ import annotations
 
 import secrets
+from functools import lru_cache
 
 from foretold.answer import Answer, RawHeaders, raw
 from foretold.contract.freshness import Judged, Verdict
@@ -17,64 +18,57 @@ from foretold.outcome import How, Outcome
 from foretold.projections import calls, shapes
 from foretold.tiers import Tiers
 
-_HEADER_BYTES = 600
+# Measured by bench/memory.py: a Ready and its headers, beside the body.
+HEADER_BYTES = 1100
+
+_NO_AGE = ((b"cache-status", b""), (b"age", b"0"))
+_HIT = (b"cf-aig-cache-status", b"HIT")
+_CACHE_CONTROL = {
+    is_safe: (b"cache-control", client_cache_control("GET" if is_safe else "POST", hit=True).encode())
+    for is_safe in (True, False)
+}
 
 
 class Ready:
-    """`body` is None where it is the record's own bytes, or must be made for each delivery (`has_calls`)."""
+    """`body` is None where it is the record's own bytes, or must be made for each delivery (`has_calls`).
 
-    __slots__ = (
-        "age_s",
-        "body",
-        "detail",
-        "etag",
-        "fixed",
-        "has_calls",
-        "headers",
-        "key",
-        "shape",
-        "usage",
-    )
+    `headers` begin with what changes with the age: status and Age.
+    """
+
+    __slots__ = ("age_s", "body", "etag", "has_calls", "headers", "shape", "usage")
 
     def __init__(self, held: Held, named: Named):
         self.shape = shape_for(held.operation, held.shape, named.streamed)
         self.usage = named.usage or self.shape == "whole"
         self.etag = etag(held.body_sha256, self.shape)
-        self.key = None if named.route.shared else held.key
-        self.detail = named.detail
         self.has_calls = held.operation == "chat" and calls.has_calls(held.body)
         self.body = None if self.has_calls else projected(held, self.shape, usage=self.usage)
+        length = () if self.body is None else ((b"content-length", b"%d" % len(self.body)),)
         if self.body == held.body:
             self.body = None
         kind = held.content_type if self.shape == held.shape else content_type(self.shape)
-        self.fixed = raw(
-            [
-                ("cf-aig-cache-status", "HIT"),
-                ("etag", self.etag),
-                ("cache-control", client_cache_control(named.method, hit=True)),
-                ("content-type", kind),
-                *(h for h in held.headers if h[0] != "content-type"),
-            ]
-        )
-        if not self.has_calls:
-            body = held.body if self.body is None else self.body
-            self.fixed.append((b"content-length", b"%d" % len(body)))
         self.age_s = -1
-        self.headers: RawHeaders = ()
+        self.headers: tuple[tuple[bytes, bytes], ...] = (
+            *_NO_AGE,
+            _HIT,
+            (b"etag", self.etag.encode()),
+            _CACHE_CONTROL[named.is_safe],
+            _content_type_header(kind),
+            *raw(h for h in held.headers if h[0] != "content-type"),
+            *length,
+        )
 
     @property
     def kept_bytes(self) -> int:
-        return _HEADER_BYTES + (0 if self.body is None else len(self.body))
+        return HEADER_BYTES + (0 if self.body is None else len(self.body))
 
-    def aged(self, judged: Judged) -> RawHeaders:
+    def aged(self, judged: Judged, named: Named, key: str) -> RawHeaders:
         """The headers with this age; the same object within a second."""
         if judged.age_s != self.age_s:
-            status = CacheStatus(hit=True, ttl_s=judged.ttl_s, key=self.key, detail=self.detail)
-            self.headers = [
-                (b"cache-status", str(status).encode()),
-                (b"age", b"%d" % judged.age_s),
-                *self.fixed,
-            ]
+            shown = None if named.route.shared else key
+            status = str(CacheStatus(hit=True, ttl_s=judged.ttl_s, key=shown, detail=named.detail))
+            age = (b"age", b"%d" % judged.age_s)
+            self.headers = ((b"cache-status", status.encode()), age, *self.headers[len(_NO_AGE) :])
             self.age_s = judged.age_s
         return self.headers
 
@@ -90,7 +84,7 @@ def hit(held: Held, judged: Judged, named: Named, outcome: Outcome, tiers: Tiers
     if not isinstance(ready, Ready):
         ready = held.ready[place] = Ready(held, named)
         tiers.grown(held, ready.kept_bytes)
-    headers = ready.aged(judged)
+    headers = ready.aged(judged, named, held.key)
     if named.if_none_match is not None and named.is_safe and etag_matches(named.if_none_match, ready.etag):
         return Answer(304, [h for h in headers if not h[0].startswith(b"content-")], outcome)
     if ready.has_calls:
@@ -108,6 +102,12 @@ def projected(held: Held, shape: str, *, usage: bool, randomness: bytes | None =
     if shape == "whole":
         return shapes.whole(held.operation, held.body, shape=held.shape, randomness=randomness)
     return shapes.events(held.operation, held.body, shape=held.shape, usage=usage, randomness=randomness)
+
+
+@lru_cache(maxsize=256)
+def _content_type_header(kind: str) -> tuple[bytes, bytes]:
+    """One for all answers of a kind."""
+    return b"content-type", kind.encode("latin-1", "replace")
 
 
 def shape_for(operation: str, came: str, streamed: bool) -> str:

@@ -20,7 +20,7 @@ from foretold.stores.memory import Entry, MemoryStore
 from foretold.tier import Tier, TierCounts
 
 # Measured by bench/memory.py: what a Held and its parts take beside the blob.
-HELD_BYTES = 900
+HELD_BYTES = 650
 
 
 class Found(NamedTuple):

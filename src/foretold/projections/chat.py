@@ -33,7 +33,7 @@ def _choice_of(index: int, parts: list[dict[str, Any]]) -> dict[str, Any]:
         if not isinstance(delta, dict):
             raise fold.NotAnAnswer("a delta is not an object")
         fold.merge(choice["message"], delta)
-        fold.merge(choice, {name: value for name, value in part.items() if name not in ("delta", "index")})
+        fold.merge_beside(choice, {name: value for name, value in part.items() if name not in ("delta", "index")})
         if not isinstance(choice["message"], dict):
             raise fold.NotAnAnswer("a message is not an object")
     message = choice["message"]

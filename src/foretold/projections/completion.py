@@ -26,7 +26,8 @@ def transcript_of(whole: dict[str, Any], *, usage: bool) -> bytes:
 def _choice_of(index: int, parts: list[dict[str, Any]]) -> dict[str, Any]:
     choice: dict[str, Any] = {"text": ""}
     for part in parts:
-        fold.merge(choice, {name: value for name, value in part.items() if name != "index"})
+        fold.merge(choice, {"text": part.get("text")})
+        fold.merge_beside(choice, {name: value for name, value in part.items() if name not in ("text", "index")})
     choice.setdefault("finish_reason", None)
     return {"index": index, **choice}
 

@@ -93,6 +93,15 @@ def merge(into: dict[str, Any], delta: dict[str, Any]) -> None:
             into[name] = value
 
 
+def merge_beside(into: dict[str, Any], members: dict[str, Any]) -> None:
+    """Adds what stands beside the delta: as `merge`, but a text said again replaces the first."""
+    for name, value in members.items():
+        if isinstance(value, str) and isinstance(into.get(name), str):
+            into[name] = value
+        else:
+            merge(into, {name: value})
+
+
 def without_positions(items: list[Any]) -> list[Any]:
     """Tool calls as a whole answer has them: in the order of their index, without it."""
     ordered = sorted(items, key=lambda item: _position(item) or 0)

@@ -7,6 +7,7 @@ ready-made fragment.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import orjson
@@ -30,7 +31,13 @@ def object_in(text: bytes | str) -> dict[str, Any] | None:
         value = orjson.loads(content)
     except (Malformed, orjson.JSONDecodeError):
         return None
-    return _DECODER.decode(content.decode()) if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return None
+    # Most texts are written as we would write them, numbers and all; only the others need the slower reader.
+    if _LONG_NUMBER.search(content) is None and orjson.dumps(value) == content:
+        return value
+    decoded: dict[str, Any] = _DECODER.decode(content.decode())
+    return decoded
 
 
 def written(value: Any) -> bytes:
@@ -47,4 +54,5 @@ def _other_number(text: str) -> float | orjson.Fragment:
     return number if orjson.dumps(number) == text.encode() else orjson.Fragment(text)
 
 
+_LONG_NUMBER = re.compile(rb"[0-9]{%d}" % LONGEST_NUMBER)
 _DECODER = json.JSONDecoder(parse_int=_whole_number, parse_float=_other_number)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
-# A name of 64 characters, a dict slot, an entry and what its owner usually derives; measured by bench/memory.py.
-ENTRY_OVERHEAD_BYTES = 900
+# Measured by bench/memory.py: a name of 64 characters, a dict slot and an entry.
+ENTRY_OVERHEAD_BYTES = 400
 
 
 class Entry:

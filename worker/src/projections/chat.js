@@ -31,7 +31,7 @@ function choiceOf(index, parts) {
     const delta = part.has("delta") ? part.get("delta") : new Map();
     if (!(delta instanceof Map)) throw new fold.NotAnAnswer("a delta is not an object");
     fold.merge(choice.get("message"), delta);
-    fold.merge(choice, fold.without(part, ["delta", "index"]));
+    fold.mergeBeside(choice, fold.without(part, ["delta", "index"]));
     if (!(choice.get("message") instanceof Map)) throw new fold.NotAnAnswer("a message is not an object");
   }
   const message = choice.get("message");

@@ -21,7 +21,10 @@ export function transcriptOf(whole, { usage }) {
 
 function choiceOf(index, parts) {
   const choice = new Map([["text", ""]]);
-  for (const part of parts) fold.merge(choice, fold.without(part, ["index"]));
+  for (const part of parts) {
+    fold.merge(choice, new Map([["text", part.get("text") ?? null]]));
+    fold.mergeBeside(choice, fold.without(part, ["text", "index"]));
+  }
   if (!choice.has("finish_reason")) choice.set("finish_reason", null);
   return new Map([["index", numeral(index)], ...choice]);
 }

@@ -93,6 +93,14 @@ export function merge(into, delta) {
   }
 }
 
+/** Adds what stands beside the delta: as `merge`, but a text said again replaces the first. */
+export function mergeBeside(into, members) {
+  for (const [name, value] of members) {
+    if (typeof value === "string" && typeof into.get(name) === "string") into.set(name, value);
+    else merge(into, new Map([[name, value]]));
+  }
+}
+
 /** Tool calls as a whole answer has them: in the order of their index, without it. */
 export function withoutPositions(items) {
   const ordered = items.toSorted((one, other) => (position(one) ?? 0) - (position(other) ?? 0));
