@@ -50,6 +50,12 @@ async def from_ride(ride: Ride, named: Named, outcome: Outcome, *, status: Cache
         headers = _miss_headers(incoming, status, outcome)
         headers = _reshaped(headers, content_type(wanted), body)
         return Answer(incoming.status, raw(headers), outcome, body=body, close=_leaving(ride, outcome))
+    if came == "whole" and ride.flight.landed_whole:
+        # All of it is here already, as with most short answers: told in one piece, and what became of it is known.
+        outcome.stored = ride.flight.why_not_kept is None
+        body = ride.flight.body
+        headers = _miss_headers(incoming, status, outcome) + [("content-length", str(len(body)))]
+        return Answer(incoming.status, raw(headers), outcome, body=body, close=_leaving(ride, outcome))
     outcome.stored = ride.flight.landing.admits(incoming)
     headers = _miss_headers(incoming, status, outcome)
     if came == "events" and incoming.status == 200:

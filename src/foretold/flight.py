@@ -61,6 +61,16 @@ class Flight:
         return self._first == 0 and self._bytes <= SHARED_BUFFER_BYTES
 
     @property
+    def landed_whole(self) -> bool:
+        """Whether it ended well and its buffer holds all of the answer."""
+        return self.ended and self.error is None and self.is_whole
+
+    @property
+    def body(self) -> bytes:
+        """All that has come of an answer whose buffer is whole."""
+        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+
+    @property
     def can_be_joined(self) -> bool:
         return self.is_whole and not self.ended and not self.given_up
 
@@ -101,7 +111,7 @@ class Flight:
                 if not self.is_whole:
                     await self._wait_for_riders()
             if self.is_whole and self.may_land:
-                self.why_not_kept = self.landing.land(self.incoming, b"".join(self._chunks))
+                self.why_not_kept = self.landing.land(self.incoming, self.body)
             else:
                 self.why_not_kept = "too-long" if self.may_land else "purged"
         except ForetoldError as e:

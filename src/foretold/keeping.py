@@ -8,11 +8,11 @@ from collections.abc import Callable
 from foretold.contract.freshness import judge, kv_expiration_s
 from foretold.contract.record import Record, pack
 from foretold.held import lifetimes_of
+from foretold.ports import Put
 from foretold.tier import Tier
 from foretold.tiers import Tiers
 
 QUEUE_BYTES = 64 * 1024 * 1024
-AT_ONCE = 256
 
 
 class Keeping:
@@ -63,7 +63,7 @@ class _Queue:
 
     def __init__(self, tier: Tier):
         self.tier = tier
-        self.waiting: dict[str, tuple[bytes, int]] = {}
+        self.waiting: dict[str, Put] = {}
         self._bytes = 0
         self._news = asyncio.Event()
         self._idle = asyncio.Event()
@@ -74,7 +74,7 @@ class _Queue:
         if self._bytes + len(blob) > QUEUE_BYTES:
             self.tier.counts.dropped += 1
             return
-        self.waiting[key] = (blob, keep_s)
+        self.waiting[key] = Put(key, blob, keep_s)
         self._bytes += len(blob)
         self._idle.clear()
         self._news.set()
@@ -94,9 +94,7 @@ class _Queue:
             await self._news.wait()
             self._news.clear()
             while self.waiting:
-                batch = dict(list(self.waiting.items())[:AT_ONCE])
-                for key in batch:
-                    del self.waiting[key]
-                await asyncio.gather(*(self.tier.put(k, blob, keep_s=s) for k, (blob, s) in batch.items()))
-                self._bytes = sum(len(blob) for blob, _ in self.waiting.values())
+                batch, self.waiting = self.waiting, {}
+                self._bytes = 0
+                await self.tier.put_many(list(batch.values()))
             self._idle.set()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from foretold.contract.controls import NONE, Controls
 from foretold.errors import ForetoldError
@@ -120,6 +120,12 @@ class Origin(Protocol):
     async def close(self) -> None: ...
 
 
+class Put(NamedTuple):
+    name: str
+    blob: bytes
+    keep_s: int
+
+
 class Store(Protocol):
     """Keeps bytes under names; knows nothing of records or models.
 
@@ -135,6 +141,10 @@ class Store(Protocol):
 
     async def put(self, name: str, blob: bytes, *, keep_s: int) -> None:
         """Keeps bytes for at most `keep_s` seconds; a bounded store may drop them sooner."""
+        ...
+
+    async def put_many(self, puts: Sequence[Put]) -> int:
+        """Puts several at once, for whoever has several; how many could not be kept."""
         ...
 
     async def delete(self, name: str) -> None: ...

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from foretold.ports import NearStore
+from foretold.ports import NearStore, Put
 from foretold.stores.disk import DiskStore
 from foretold.stores.memory import MemoryStore
 
@@ -51,6 +51,20 @@ async def test_what_was_put_is_got_whole(store):
     for name, blob in blobs.items():
         assert await store.get(name) == blob
         assert store.get_now(name) == blob
+
+
+async def test_several_put_at_once_are_all_there(store):
+    puts = [Put(f"n{i}", b"%d" % i, 60) for i in range(50)]
+
+    failed = await store.put_many(puts)
+
+    assert failed == 0
+    for put in puts:
+        assert await store.get(put.name) == put.blob
+
+
+async def test_putting_none_at_once_is_harmless(store):
+    assert await store.put_many([]) == 0
 
 
 async def test_what_was_never_put_is_none(store):

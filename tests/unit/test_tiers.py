@@ -41,6 +41,11 @@ class FakeStore:
         self.puts.append(name)
         self.blobs[name] = blob
 
+    async def put_many(self, puts):
+        for put in puts:
+            await self.put(put.name, put.blob, keep_s=put.keep_s)
+        return 0
+
     async def delete(self, name):
         await self._step()
         self.blobs.pop(name, None)

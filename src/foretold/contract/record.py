@@ -12,6 +12,7 @@ import hashlib
 import hmac
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -115,7 +116,7 @@ def pack(record: Record, secret: bytes, *, body_sha256: str | None = None) -> by
     header = _sealed_text(members)
     if len(header) > MAX_HEADER_BYTES:
         raise ValueError(f"the record's header has {len(header)} bytes; at most {MAX_HEADER_BYTES} are kept")
-    seal = hmac.digest(secret, header, "sha256")
+    seal = _seal(secret, header)
     return b"".join((MAGIC, len(header).to_bytes(4, "big"), seal, header, record.body))
 
 
@@ -139,10 +140,21 @@ def open_sealed(blob: bytes, secret: bytes) -> Record:
     header = blob[_HEADER_AT : _HEADER_AT + length]
     if length > MAX_HEADER_BYTES or len(header) < length:
         raise RecordCorrupt("the header is cut")
-    if not hmac.compare_digest(blob[_SEAL_AT:_HEADER_AT], hmac.digest(secret, header, "sha256")):
+    if not hmac.compare_digest(blob[_SEAL_AT:_HEADER_AT], _seal(secret, header)):
         raise RecordCorrupt("the seal is broken")
     body = blob[_HEADER_AT + length :]
     return _from_header(header, body)
+
+
+def _seal(secret: bytes, header: bytes) -> bytes:
+    mac = _begun(secret).copy()
+    mac.update(header)
+    return mac.digest()
+
+
+@lru_cache(maxsize=8)
+def _begun(secret: bytes) -> hmac.HMAC:
+    return hmac.new(secret, digestmod="sha256")
 
 
 def _sealed_text(members: dict[str, Any]) -> bytes:

@@ -15,13 +15,15 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import lmdb
 
 from foretold.errors import StoreError
+from foretold.ports import Put
 
 EVICT_ABOVE = 0.80
 EVICT_TO = 0.75
@@ -33,20 +35,28 @@ _PREFIX = 16
 _MAX_READERS = 512
 
 
-@dataclass(slots=True)
-class _Write:
-    """One put (blob given) or delete, and the loop that waits for its commit."""
+class _Write(NamedTuple):
+    """One put (blob given) or delete."""
 
     name: bytes
     blob: bytes | None
     gone_at_ms: int
-    loop: asyncio.AbstractEventLoop
-    done: asyncio.Future[None] = field(repr=False)
 
-    def settle(self, error: BaseException | None) -> None:
+
+@dataclass(slots=True)
+class _Job:
+    """Writes that wait for their commit together; `done` is how many of them failed."""
+
+    writes: list[_Write]
+    loop: asyncio.AbstractEventLoop
+    done: asyncio.Future[int] = field(repr=False)
+    failed: int = 0
+    error: StoreError | None = None
+
+    def settle(self) -> None:
         def tell() -> None:
             if not self.done.done():
-                self.done.set_exception(error) if error else self.done.set_result(None)
+                self.done.set_result(self.failed)
 
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self.loop.call_soon_threadsafe(tell)
@@ -67,8 +77,8 @@ class DiskStore:
         self._records = self._env.open_db(b"records")
         self._order = self._env.open_db(b"order")
         self._env.reader_check()
-        self._writes: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
-        self._writer = threading.Thread(target=self._write_batches, name="foretold-disk-writer", daemon=True)
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._writer = threading.Thread(target=self._work, name="foretold-disk-writer", daemon=True)
         self._writer.start()
 
     def get_now(self, name: str) -> bytes | None:
@@ -86,12 +96,14 @@ class DiskStore:
         return self.get_now(name)
 
     async def put(self, name: str, blob: bytes, *, keep_s: int) -> None:
-        if len(blob) > self._largest_bytes:
-            return await self.delete(name)
-        await self._write(name, blob, self._now_ms() + keep_s * 1000)
+        await self._write([self._put(Put(name, blob, keep_s))])
+
+    async def put_many(self, puts: Sequence[Put]) -> int:
+        job = self._queue([self._put(put) for put in puts])
+        return await job.done
 
     async def delete(self, name: str) -> None:
-        await self._write(name, None, 0)
+        await self._write([_Write(name.encode(), None, 0)])
 
     def scan(self) -> Iterator[str]:
         with self._env.begin(db=self._records) as txn:
@@ -109,50 +121,61 @@ class DiskStore:
 
     async def close(self) -> None:
         """Commits what is queued, then lets go of the file."""
-        self._writes.put(None)
+        self._jobs.put(None)
         await asyncio.get_running_loop().run_in_executor(None, self._writer.join)
         self._env.close()
 
-    async def _write(self, name: str, blob: bytes | None, gone_at_ms: int) -> None:
-        loop = asyncio.get_running_loop()
-        write = _Write(name.encode(), blob, gone_at_ms, loop, loop.create_future())
-        self._writes.put(write)
-        await write.done
+    def _put(self, put: Put) -> _Write:
+        """The write of a put; a blob that is too large only takes the old one away."""
+        if len(put.blob) > self._largest_bytes:
+            return _Write(put.name.encode(), None, 0)
+        return _Write(put.name.encode(), put.blob, self._now_ms() + put.keep_s * 1000)
 
-    def _write_batches(self) -> None:
+    def _queue(self, writes: list[_Write]) -> _Job:
+        loop = asyncio.get_running_loop()
+        job = _Job(writes, loop, loop.create_future())
+        self._jobs.put(job)
+        return job
+
+    async def _write(self, writes: list[_Write]) -> None:
+        job = self._queue(writes)
+        if await job.done:
+            raise job.error or StoreError("the disk store could not be written")
+
+    def _work(self) -> None:
+        """Takes what has come, in one transaction as long as it isn't too much, until told to stop."""
         running = True
         while running:
-            batch: list[_Write] = []
-            waiting: _Write | None = self._writes.get()
-            while waiting is not None:
-                batch.append(waiting)
-                if len(batch) == _BATCH:
+            jobs: list[_Job] = []
+            job = self._jobs.get()
+            while job is not None:
+                jobs.append(job)
+                if sum(len(j.writes) for j in jobs) >= _BATCH:
                     break
                 try:
-                    waiting = self._writes.get_nowait()
+                    job = self._jobs.get_nowait()
                 except queue.Empty:
                     break
             else:
                 running = False
-            self._commit(batch)
+            self._commit(jobs)
 
-    def _commit(self, batch: list[_Write]) -> None:
-        """All of a batch in one transaction; if that fails, each write alone, so that one can't fail the others."""
-        error = self._try_commit(batch)
-        if error is not None and len(batch) > 1:
-            for write in batch:
-                write.settle(self._try_commit([write]))
-            return
-        for write in batch:
-            write.settle(error)
+    def _commit(self, jobs: list[_Job]) -> None:
+        """All writes in one transaction; if that fails, each alone, so that one can't fail the others."""
+        error = self._try_commit([write for job in jobs for write in job.writes])
+        for job in jobs:
+            for write in job.writes if error is not None else ():
+                job.error = self._try_commit([write])
+                job.failed += job.error is not None
+            job.settle()
 
-    def _try_commit(self, batch: list[_Write]) -> StoreError | None:
-        if not batch:
+    def _try_commit(self, writes: list[_Write]) -> StoreError | None:
+        if not writes:
             return None
         try:
             self._make_room()
             with self._env.begin(write=True) as txn:
-                for write in batch:
+                for write in writes:
                     self._apply(txn, write)
             return None
         except lmdb.MapFullError:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+
+from foretold.ports import Put
 
 # Measured by bench/memory.py: a name of 64 characters, a dict slot and an entry.
 ENTRY_OVERHEAD_BYTES = 400
@@ -69,6 +71,11 @@ class MemoryStore:
 
     async def put(self, name: str, blob: bytes, *, keep_s: int) -> None:
         self.put_now(name, blob, keep_s=keep_s)
+
+    async def put_many(self, puts: Sequence[Put]) -> int:
+        for put in puts:
+            self.put_now(put.name, put.blob, keep_s=put.keep_s)
+        return 0
 
     async def delete(self, name: str) -> None:
         self._drop(name)
