@@ -8,10 +8,9 @@ PYTEST_ARGS ?=
 
 VENV := .venv
 RUN := PYTHONPATH=src $(VENV)/bin/python
-export PIP_CACHE_DIR := $(CACHE)/pip
 export NPM_CONFIG_CACHE := $(CACHE)/npm
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-export FORETOLD_TEST_MODELS := $(CACHE)/models
+export FORETOLD_CACHE := $(CACHE)
 
 .DEFAULT_GOAL := help
 .PHONY: help serve test check vectors bench wheel format lock clean
@@ -60,13 +59,11 @@ $(VENV)/bin/python:
 	@tools/venv $(PYTHON) $(VENV)
 
 $(VENV)/.run: requirements.txt | $(VENV)/bin/python
-	@echo "Setting up: the Python packages Foretold runs with (once, about 50 MB) …"
-	@$(VENV)/bin/python -m pip install --quiet --progress-bar on --require-hashes --no-deps -r requirements.txt
+	@tools/packages $(VENV) $(CACHE) requirements.txt "50 MB"
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.txt | $(VENV)/bin/python
-	@echo "Setting up: the Python packages that tests and checks need (once, about 100 MB) …"
-	@$(VENV)/bin/python -m pip install --quiet --progress-bar on --require-hashes --no-deps -r requirements-dev.txt
+	@tools/packages $(VENV) $(CACHE) requirements-dev.txt "100 MB"
 	@touch $@ $(VENV)/.run
 
 tests/e2e/javascript/node_modules: tests/e2e/javascript/package-lock.json

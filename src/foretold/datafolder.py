@@ -1,6 +1,7 @@
-"""The folder a node keeps between its runs: secret, admin token, generations, answers, models.
+"""The folder a node keeps between its runs: secret, admin token, generations, answers.
 
-All of it is this user's alone: folders 0700, files 0600.
+All of it is this user's alone: folders 0700, files 0600.  What can be had again, such as the weights of models, lies in
+another folder, which all nodes of a user share.
 """
 
 from __future__ import annotations
@@ -33,10 +34,6 @@ class DataFolder:
         return self.path / "answers"
 
     @property
-    def models(self) -> Path:
-        return self.path / "models"
-
-    @property
     def generations(self) -> Path:
         return self.path / "generations.json"
 
@@ -64,6 +61,14 @@ def default_path() -> Path:
         return Path(home)
     base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
     return Path(base).expanduser() / "foretold"
+
+
+def models_folder() -> Path:
+    """FORETOLD_CACHE, else the user's cache folder by the XDG rules."""
+    if cache := os.environ.get("FORETOLD_CACHE"):
+        return Path(cache) / "models"
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "foretold" / "models"
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tests.docs.matching import matches
 from tests.docs.pages import Block, blocks
-from tests.e2e.program import START_S, command, environment, with_model
+from tests.e2e.program import START_S, command, environment
 from tests.fakes.upstream import FakeUpstream
 
 BUNDLED = "smollm2-135m"
@@ -55,7 +55,8 @@ class Reader:
     def __init__(self, folder: Path, upstream: FakeUpstream):
         self._folder = folder
         self._upstream = upstream
-        self._home = with_model(folder / "foretold")
+        self._home = folder / "foretold"
+        self._home.mkdir()
         self._more = dict(GIVEN)
         self._node: asyncio.subprocess.Process | None = None
         self._node_address = ""

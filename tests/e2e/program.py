@@ -27,20 +27,11 @@ def command() -> list[str]:
 
 
 def environment(home: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Of a process whose data folder is `home`; weights that were downloaded before are linked into it."""
-    kept = {name: os.environ[name] for name in ("PATH", "LANG", "HOME") if name in os.environ}
+    """Of a process whose data folder is `home`; weights are shared, a download of 93 MB is no test of a hit."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "HOME", "FORETOLD_CACHE") if name in os.environ}
     if "FORETOLD_PROGRAM" not in os.environ:
         kept["PYTHONPATH"] = str(Path(__file__).parents[2] / "src")
     return {**kept, "FORETOLD_HOME": str(home), **(more or {})}
-
-
-def with_model(home: Path) -> Path:
-    """A data folder that has the bundled model, if this machine has it: a download of 93 MB is no test of a hit."""
-    models = Path(os.environ.get("FORETOLD_TEST_MODELS", "~/.cache/foretold/models")).expanduser()
-    models.mkdir(parents=True, exist_ok=True)
-    home.mkdir(exist_ok=True)
-    (home / "models").symlink_to(models)
-    return home
 
 
 @dataclass

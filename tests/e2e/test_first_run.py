@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.e2e.program import START_S, Node, command, environment, with_model
+from tests.e2e.program import START_S, Node, command, environment
 
 
 def curl(line: str) -> tuple[dict[str, str], dict, float]:
@@ -46,15 +46,14 @@ async def started(home: Path, port: int = 0) -> AsyncIterator[tuple[asyncio.subp
 
 
 async def test_the_printed_curl_line_is_a_miss_then_a_hit_and_still_one_after_kill_9(tmp_path):
-    home = with_model(tmp_path / "home")
-    async with started(home) as (process, banner):
+    async with started(tmp_path) as (process, banner):
         line = next(text.strip() for text in banner if text.strip().startswith("curl "))
         port = int(line.partition("127.0.0.1:")[2].partition("/")[0])
         miss_headers, miss, _ = curl(line)
         hits = [curl(line) for _ in range(5)]
-        await Node(process, f"http://127.0.0.1:{port}", home).written(1)
+        await Node(process, f"http://127.0.0.1:{port}", tmp_path).written(1)
         os.kill(process.pid, signal.SIGKILL)
-    async with started(home, port):
+    async with started(tmp_path, port):
         after_headers, after, _ = curl(line)
 
     assert miss_headers["cache-status"].startswith("Foretold; fwd=uri-miss; stored")
@@ -67,15 +66,22 @@ async def test_the_printed_curl_line_is_a_miss_then_a_hit_and_still_one_after_ki
 
 
 async def test_everything_the_banner_promises_is_there(tmp_path):
-    home = with_model(tmp_path / "home")
-    async with started(home) as (process, banner):
+    async with started(tmp_path) as (process, banner):
         process.send_signal(signal.SIGINT)
         code = await asyncio.wait_for(process.wait(), 30)
         assert process.stderr is not None
         rest = (await process.stderr.read()).decode()
 
     text = "\n".join(banner)
-    for promised in ("smollm2-135m", "Apache-2.0", "/v1 ", "fwd=uri-miss; stored", "hit; ttl=", "Ctrl-C", str(home)):
+    for promised in (
+        "smollm2-135m",
+        "Apache-2.0",
+        "/v1 ",
+        "fwd=uri-miss; stored",
+        "hit; ttl=",
+        "Ctrl-C",
+        str(tmp_path),
+    ):
         assert promised in text
     assert code == 130
     assert "Traceback" not in rest

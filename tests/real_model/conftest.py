@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from foretold.datafolder import models_folder
 from foretold.models import bundled
 from foretold.models.host import Host
 from foretold.models.manifest import SMOLLM2
@@ -25,9 +25,8 @@ class Quiet:
 
 @pytest.fixture(scope="session")
 def weights() -> Path:
-    """The bundled model, fetched once a machine; FORETOLD_TEST_MODELS says where it is kept."""
-    folder = Path(os.environ.get("FORETOLD_TEST_MODELS") or Path.home() / ".cache" / "foretold" / "models")
-    return bundled.ensure(SMOLLM2, folder, tell=Quiet())
+    """The bundled model, fetched once a machine."""
+    return bundled.ensure(SMOLLM2, models_folder(), tell=Quiet())
 
 
 @pytest.fixture

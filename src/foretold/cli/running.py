@@ -18,7 +18,7 @@ from foretold.assemble import Assembled, application, assemble, data_folder, mod
 from foretold.cli.words import Progress, bold
 from foretold.config.checking import is_loopback, reachable
 from foretold.config.settings import Config
-from foretold.datafolder import DataFolder
+from foretold.datafolder import DataFolder, models_folder
 from foretold.models import bundled
 from foretold.models.manifest import SMOLLM2
 from foretold.observe.log import QueryLog
@@ -34,7 +34,7 @@ async def run(config: Config, *, as_json: bool) -> int:
         folder = data_folder(config)
         models = models_of(config)
         # In a thread: a download or a hash must not keep Ctrl-C waiting.
-        file = await asyncio.to_thread(bundled.ensure, SMOLLM2, folder.models, tell=Progress()) if models else None
+        file = await asyncio.to_thread(bundled.ensure, SMOLLM2, models_folder(), tell=Progress()) if models else None
         files = {m.name: file for m in models if file is not None}
         assembled = assemble(config, folder, model_files=files, run_folder=run_folder)
         try:
