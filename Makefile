@@ -59,11 +59,11 @@ $(VENV)/bin/python:
 	@tools/venv $(PYTHON) $(VENV)
 
 $(VENV)/.run: requirements.txt | $(VENV)/bin/python
-	@tools/packages $(VENV) $(CACHE) requirements.txt "50 MB"
+	@tools/packages $(VENV) $(CACHE) requirements.txt 40
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.txt | $(VENV)/bin/python
-	@tools/packages $(VENV) $(CACHE) requirements-dev.txt "100 MB"
+	@tools/packages $(VENV) $(CACHE) requirements-dev.txt 80
 	@touch $@ $(VENV)/.run
 
 tests/e2e/javascript/node_modules: tests/e2e/javascript/package-lock.json
