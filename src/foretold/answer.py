@@ -1,13 +1,16 @@
-"""What goes to a caller."""
+"""What goes to a caller: an answer on its way from an origin, or a hit that lies ready."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from foretold.outcome import Outcome
 
 RawHeaders = Sequence[tuple[bytes, bytes]]
+
+_NEVER_IN_A_LINE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 @dataclass(slots=True)
@@ -25,3 +28,23 @@ class Answer:
 def raw(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
     """Headers as they go out; what isn't Latin-1 becomes a question mark."""
     return [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers]
+
+
+@dataclass(slots=True)
+class Hit:
+    """A record's answer.  `lines` are its header fields as they go out, each with its line end."""
+
+    status: int
+    lines: bytes
+    body: bytes = b""
+
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """The fields of the lines, for those who send them one by one."""
+        return [(name, value) for name, _, value in (line.partition(b": ") for line in self.lines.split(b"\r\n")[:-1])]
+
+
+def lines_of(headers: RawHeaders) -> bytes:
+    """Header fields as they go out; one with a control character, which could begin another line, is left out."""
+    kept = [b"%s: %s\r\n" % (n, v) for n, v in headers if not _NEVER_IN_A_LINE.search(v)]
+    return b"".join(kept)

@@ -22,6 +22,8 @@ from foretold.scope import Namespaces
 LONGEST_BODY_KEPT = 4096
 # Measured by bench/memory.py: what is remembered of a body beside itself.
 NAMED_BYTES = 850
+# What is remembered of a head beside its fields, which are there as bytes, as texts and as what was read of them.
+HEAD_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +31,8 @@ class Head:
     """A request's head after all guards; two heads are one only if they are the same object.
 
     `own_credential` names the header that a route may pass to its upstream; `cors` are the headers that a web page
-    which was let in needs with every answer.
+    which was let in needs with every answer.  `body_bytes` is the announced length of the body, or None where the head
+    is not plain enough to be known by its bytes alone (server/peek.py).
     """
 
     request: Request
@@ -38,6 +41,8 @@ class Head:
     own_credential: str | None
     controls: Controls
     cors: RawHeaders = ()
+    cors_lines: bytes = b""
+    body_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,8 +63,8 @@ class Named:
 
 
 class Memo:
-    def __init__(self, *, heads: int = 8192, body_bytes: int = 32 * 1024 * 1024):
-        self._heads: Halves[Head] = Halves(heads)
+    def __init__(self, *, head_bytes: int = 16 * 1024 * 1024, body_bytes: int = 32 * 1024 * 1024):
+        self._heads: Halves[Head] = Halves(head_bytes)
         self._named: Halves[Named] = Halves(body_bytes)
         self._salt = secrets.token_bytes(32)
 
@@ -68,7 +73,9 @@ class Memo:
         return self._heads.get(raw)
 
     def keep_head(self, raw: object, head: Head) -> None:
-        self._heads.put(raw, head, cost=1)
+        """Remembers an accepted head, so that it needn't be accepted again until `clear`."""
+        fields_bytes = sum(len(name) + len(value) for name, value in head.request.headers)
+        self._heads.put(raw, head, cost=HEAD_BYTES + 3 * fields_bytes)
 
     def named(self, head: Head, body: bytes) -> Named | None:
         return self._named.get((head, self._mark(body)))

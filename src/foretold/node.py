@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from foretold import deliver, naming, policy, ready
-from foretold.answer import Answer
+from foretold.answer import Answer, Hit
 from foretold.contract.freshness import Judged
 from foretold.contract.generations import NEVER_PURGED, caller_tag, implicit_tags
 from foretold.contract.status import CacheStatus
@@ -71,7 +71,7 @@ class Node:
         self.flights = Flights()
         self._now_ms = now_ms
 
-    def find(self, head: Head, body: bytes, outcome: Outcome) -> Answer | None:
+    def find(self, head: Head, body: bytes, outcome: Outcome) -> Hit | None:
         """The answer of a query met before whose record is in memory and good; None for everything else."""
         named = self.memo.named(head, body)
         if named is None:
@@ -86,7 +86,7 @@ class Node:
         self.tiers.memory_counts.hits += 1
         return self._hit(held, verdict, named, outcome, self.tiers.memory.name)
 
-    def near(self, head: Head, body: bytes, outcome: Outcome) -> Answer | Prepared:
+    def near(self, head: Head, body: bytes, outcome: Outcome) -> Hit | Prepared:
         """The answer in memory or on disk, or all that was found out on the way.  Raises ForetoldError."""
         asked = head.dialect.read(head.request, body, head.controls)
         controls = head.controls.stricter(asked.controls)
@@ -109,7 +109,7 @@ class Node:
                     return answer
         return Prepared(head, asked, route, status, named, permit)
 
-    async def far(self, prepared: Prepared, outcome: Outcome) -> Answer:
+    async def far(self, prepared: Prepared, outcome: Outcome) -> Answer | Hit:
         """The answer of a query that was not near.
 
         Raises ForetoldError; a cancelled caller leaves its flight to those who wait.
@@ -150,7 +150,7 @@ class Node:
     def _judged(self, held: Held, named: Named) -> Judged | Unusable:
         return judged(held, named, now_ms=self._now_ms(), generations=self.generations.now())
 
-    def _hit(self, held: Held, verdict: Judged, named: Named, outcome: Outcome, tier: str) -> Answer | None:
+    def _hit(self, held: Held, verdict: Judged, named: Named, outcome: Outcome, tier: str) -> Hit | None:
         """The answer of a record; None, counted, for one that can't be given in the shape asked for."""
         outcome.operation, outcome.model, outcome.route = named.query.operation, named.query.model, named.route.name
         outcome.tier = tier

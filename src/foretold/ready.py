@@ -1,15 +1,14 @@
 """The answer of a record, made ready once and given again and again (rules P3, S1, S2).
 
 A hot record is asked for many times a second, and all that changes from one second to the next is its age.  So body and
-headers are kept beside the record as they go out, by shape, and only the age is written anew.
+header lines are kept beside the record as they go out, by shape, and only the age is written anew.
 """
 
 from __future__ import annotations
 
 import secrets
-from functools import lru_cache
 
-from foretold.answer import Answer, RawHeaders, raw
+from foretold.answer import Hit, lines_of, raw
 from foretold.contract.freshness import Judged, Verdict
 from foretold.contract.status import CacheStatus, client_cache_control, etag, etag_matches
 from foretold.held import Held
@@ -18,10 +17,9 @@ from foretold.outcome import How, Outcome
 from foretold.projections import calls, shapes
 from foretold.tiers import Tiers
 
-# Measured by bench/memory.py: a Ready and its headers, beside the body.
-HEADER_BYTES = 1100
+# Measured by bench/memory.py: a Ready and its lines, beside the body.
+LINES_BYTES = 700
 
-_NO_AGE = ((b"cache-status", b""), (b"age", b"0"))
 _HIT = (b"cf-aig-cache-status", b"HIT")
 _CACHE_CONTROL = {
     is_safe: (b"cache-control", client_cache_control("GET" if is_safe else "POST", hit=True).encode())
@@ -32,10 +30,10 @@ _CACHE_CONTROL = {
 class Ready:
     """`body` is None where it is the record's own bytes, or must be made for each delivery (`has_calls`).
 
-    `headers` begin with what changes with the age: status and Age.
+    `lines` begin with what changes with the age, status and Age; from `fixed_at` on they stay.
     """
 
-    __slots__ = ("age_s", "body", "etag", "has_calls", "headers", "shape", "usage")
+    __slots__ = ("age_s", "body", "etag", "fixed_at", "has_calls", "lines", "shape", "usage")
 
     def __init__(self, held: Held, named: Named):
         self.shape = shape_for(held.operation, held.shape, named.streamed)
@@ -43,37 +41,40 @@ class Ready:
         self.etag = etag(held.body_sha256, self.shape)
         self.has_calls = held.operation == "chat" and calls.has_calls(held.body)
         self.body = None if self.has_calls else projected(held, self.shape, usage=self.usage)
-        length = () if self.body is None else ((b"content-length", b"%d" % len(self.body)),)
+        length = () if self.body is None else (_length(self.body),)
         if self.body == held.body:
             self.body = None
         kind = held.content_type if self.shape == held.shape else content_type(self.shape)
         self.age_s = -1
-        self.headers: tuple[tuple[bytes, bytes], ...] = (
-            *_NO_AGE,
-            _HIT,
-            (b"etag", self.etag.encode()),
-            _CACHE_CONTROL[named.is_safe],
-            _content_type_header(kind),
-            *raw(h for h in held.headers if h[0] != "content-type"),
-            *length,
+        self.fixed_at = 0
+        self.lines = lines_of(
+            [
+                _HIT,
+                (b"etag", self.etag.encode()),
+                _CACHE_CONTROL[named.is_safe],
+                (b"content-type", kind.encode("latin-1", "replace")),
+                *raw(h for h in held.headers if h[0] != "content-type"),
+                *length,
+            ]
         )
 
     @property
     def kept_bytes(self) -> int:
-        return HEADER_BYTES + (0 if self.body is None else len(self.body))
+        return LINES_BYTES + (0 if self.body is None else len(self.body))
 
-    def aged(self, judged: Judged, named: Named, key: str) -> RawHeaders:
-        """The headers with this age; the same object within a second."""
+    def aged(self, judged: Judged, named: Named, key: str) -> bytes:
+        """The lines with this age; the same object within a second."""
         if judged.age_s != self.age_s:
             shown = None if named.route.shared else key
-            status = str(CacheStatus(hit=True, ttl_s=judged.ttl_s, key=shown, detail=named.detail))
-            age = (b"age", b"%d" % judged.age_s)
-            self.headers = ((b"cache-status", status.encode()), age, *self.headers[len(_NO_AGE) :])
+            status = CacheStatus(hit=True, ttl_s=judged.ttl_s, key=shown, detail=named.detail)
+            aging = b"cache-status: %s\r\nage: %d\r\n" % (str(status).encode(), judged.age_s)
+            self.lines = aging + self.lines[self.fixed_at :]
+            self.fixed_at = len(aging)
             self.age_s = judged.age_s
-        return self.headers
+        return self.lines
 
 
-def hit(held: Held, judged: Judged, named: Named, outcome: Outcome, tiers: Tiers) -> Answer:
+def hit(held: Held, judged: Judged, named: Named, outcome: Outcome, tiers: Tiers) -> Hit:
     """The answer of a record: 304 where the caller's copy is the same."""
     outcome.how = How.HIT if judged.verdict is Verdict.FRESH else How.STALE
     outcome.origin_ms = held.took_ms
@@ -84,15 +85,13 @@ def hit(held: Held, judged: Judged, named: Named, outcome: Outcome, tiers: Tiers
     if not isinstance(ready, Ready):
         ready = held.ready[place] = Ready(held, named)
         tiers.grown(held, ready.kept_bytes)
-    headers = ready.aged(judged, named, held.key)
+    lines = ready.aged(judged, named, held.key)
     if named.if_none_match is not None and named.is_safe and etag_matches(named.if_none_match, ready.etag):
-        return Answer(304, [h for h in headers if not h[0].startswith(b"content-")], outcome)
+        return Hit(304, _without_content(lines))
     if ready.has_calls:
         body = projected(held, ready.shape, usage=ready.usage, randomness=secrets.token_bytes(16))
-        headers = [*headers, (b"content-length", b"%d" % len(body))]
-    else:
-        body = held.body if ready.body is None else ready.body
-    return Answer(held.status, headers, outcome, body=body)
+        return Hit(held.status, lines + lines_of([_length(body)]), body)
+    return Hit(held.status, lines, held.body if ready.body is None else ready.body)
 
 
 def projected(held: Held, shape: str, *, usage: bool, randomness: bytes | None = None) -> bytes:
@@ -104,10 +103,13 @@ def projected(held: Held, shape: str, *, usage: bool, randomness: bytes | None =
     return shapes.events(held.operation, held.body, shape=held.shape, usage=usage, randomness=randomness)
 
 
-@lru_cache(maxsize=256)
-def _content_type_header(kind: str) -> tuple[bytes, bytes]:
-    """One for all answers of a kind."""
-    return b"content-type", kind.encode("latin-1", "replace")
+def _length(body: bytes) -> tuple[bytes, bytes]:
+    return b"content-length", b"%d" % len(body)
+
+
+def _without_content(lines: bytes) -> bytes:
+    """What a 304 tells: all but the fields that describe a body (RFC 9110 section 15.4.5)."""
+    return b"".join(line for line in lines.splitlines(keepends=True) if not line.startswith(b"content-"))
 
 
 def shape_for(operation: str, came: str, streamed: bool) -> str:

@@ -59,7 +59,7 @@ class Admin:
             try:
                 return await door.answer(request, body)
             finally:
-                self._bodies.free(body)
+                self._bodies.release(len(body))
         except ForetoldError as error:
             kind, told = problem(error)
             status = error.status_here if isinstance(error, Refused) else error.status

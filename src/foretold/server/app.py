@@ -1,4 +1,7 @@
-"""The node as a plain ASGI application: guards, then `find`, then the long way; every query accounted once."""
+"""The node as a plain ASGI application: guards, then `find`, then the long way; every query accounted once.
+
+Under our own protocol most hits never come here, and what it found out of the others comes in the scope (peek.py).
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
-from foretold.answer import Answer, RawHeaders, raw
+from foretold.answer import Answer, Hit, RawHeaders, raw
 from foretold.contract.status import CacheStatus
 from foretold.dialects.openai import OpenAI
 from foretold.errors import ForetoldError, NotKept, OriginError, Overloaded, Refused, TooLarge
@@ -17,10 +21,11 @@ from foretold.node import Node, Prepared
 from foretold.outcome import Ended, How, Outcome
 from foretold.ports import Dialect, Request
 from foretold.server.admin import Admin
-from foretold.server.bodies import Bodies, CallerGone, Receive
+from foretold.server.bodies import Bodies, CallerGone, Receive, overloaded
 from foretold.server.cors import cors, preflight
 from foretold.server.guard import Guard
 from foretold.server.models import Models
+from foretold.server.peek import CAME, Came, Front, Read, announced
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Scope = dict[str, Any]
@@ -50,22 +55,31 @@ class App:
         self._bodies = bodies
         self.admin = admin
         self._models = models
+        self.front = Front(node, bodies)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        # All that guards and names depend on: an accepted head is known by every byte of it.
-        as_it_came = (scope["method"], scope["raw_path"], scope["query_string"], tuple(scope["headers"]))
-        head = self._node.memo.head(as_it_came)
+        came: Came | None = scope.get(CAME)
+        if came is not None and came.read is not None:
+            self._node.counters.receive()
+            await self._read_before(came.read, receive, send)
+            return
+        head = self._known(came, scope)
         if head is None:
-            head = await self._accepted(as_it_came, scope, receive, send)
+            head = await self._accepted(came, scope, receive, send)
             if head is None:
                 return
         else:
             self._node.counters.receive()
         await self._query(head, receive, send)
 
-    async def _accepted(self, as_it_came: object, scope: Scope, receive: Receive, send: Send) -> Head | None:
+    def _known(self, came: Came | None, scope: Scope) -> Head | None:
+        """The head of a request that was accepted before, by its bytes or by all that guards and names depend on."""
+        by_bytes = None if came is None else self._node.memo.head(came.head)
+        return by_bytes or self._node.memo.head(_as_parsed(scope))
+
+    async def _accepted(self, came: Came | None, scope: Scope, receive: Receive, send: Send) -> Head | None:
         """The head of a query, or None once something else was answered."""
         request: Request | None = None
         try:
@@ -90,9 +104,26 @@ class App:
             await self._tell(error, dialect, raw(cors(request)) if request is not None else (), outcome, send)
             return None
         self._node.counters.receive()
-        if not any(name == _BUCKETS for name, _ in request.headers):
-            self._node.memo.keep_head(as_it_came, head)
+        if any(name == _BUCKETS for name, _ in request.headers):
+            return head  # drawn anew each time
+        length = None if came is None else announced(came, scope)
+        if came is None or length is None:
+            self._node.memo.keep_head(_as_parsed(scope), head)
+            return head
+        head = replace(head, body_bytes=length)
+        self._node.memo.keep_head(came.head, head)
         return head
+
+    async def _read_before(self, read: Read, receive: Receive, send: Send) -> None:
+        """A query whose body was read by the protocol; the parser has it too, and it goes with the connection."""
+        if not self._bodies.reserve(read.body_bytes):
+            head = read.prepared.head
+            await self._tell(overloaded(), head.dialect, head.cors, read.outcome, send)
+            return
+        try:
+            await self._attended(read.prepared, read.outcome, receive, send)
+        finally:
+            self._bodies.release(read.body_bytes)
 
     async def _query(self, head: Head, receive: Receive, send: Send) -> None:
         began_ms = time.monotonic() * 1000
@@ -108,7 +139,7 @@ class App:
         try:
             await self._answer(head, body, outcome, receive, send)
         finally:
-            self._bodies.free(body)
+            self._bodies.release(len(body))
 
     async def _answer(self, head: Head, body: bytes, outcome: Outcome, receive: Receive, send: Send) -> None:
         try:
@@ -120,7 +151,7 @@ class App:
             await self._attended(known, outcome, receive, send)
             return
         try:
-            await self._send_whole(known, head, send)
+            await self._send_whole(known, head, outcome, send)
         finally:
             self._node.account(outcome)
 
@@ -131,20 +162,22 @@ class App:
         except ForetoldError as error:
             await self._tell(error, head.dialect, head.cors, outcome, send, accounted=False)
             return
+        if isinstance(answer, Hit):
+            await self._send_whole(answer, head, outcome, send)
+            return
         try:
             if answer.chunks is None:
-                await self._send_whole(answer, head, send)
+                await self._send_whole(answer, head, outcome, send)
             else:
                 await self._send_chunks(answer, head, send)
         finally:
             if answer.close is not None:
                 await answer.close()
 
-    async def _send_whole(self, answer: Answer, head: Head, send: Send) -> None:
+    async def _send_whole(self, answer: Answer | Hit, head: Head, outcome: Outcome, send: Send) -> None:
         headers = [*answer.headers, *head.cors] if head.cors else answer.headers
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await send({"type": "http.response.body", "body": answer.body, "more_body": False})
-        outcome = answer.outcome
         outcome.status, outcome.body_bytes, outcome.ended = answer.status, len(answer.body), Ended.WHOLE
 
     async def _send_chunks(self, answer: Answer, head: Head, send: Send) -> None:
@@ -221,6 +254,10 @@ class App:
         outcome.ended, outcome.body_bytes = Ended.ERROR, len(body)
         if accounted:
             self._node.account(outcome)
+
+
+def _as_parsed(scope: Scope) -> object:
+    return scope["method"], scope["raw_path"], scope["query_string"], tuple(scope["headers"])
 
 
 async def _send(send: Send, status: int, headers: RawHeaders, body: bytes) -> None:

@@ -23,7 +23,7 @@ class Bodies:
         self._room_bytes = together_bytes
 
     async def read(self, receive: Receive) -> bytes:
-        """A whole body; whoever has it gives its room back by `free`.  Raises TooLarge, Overloaded or CallerGone."""
+        """A whole body; whoever has it gives its room back by `release`.  Raises TooLarge, Overloaded or CallerGone."""
         message = await receive()
         if not message.get("more_body", False) and message["type"] == "http.request":
             body: bytes = message.get("body", b"")
@@ -31,8 +31,15 @@ class Bodies:
             return body
         return await self._read_on(message, receive)
 
-    def free(self, body: bytes) -> None:
-        self._room_bytes += len(body)
+    def reserve(self, count: int) -> bool:
+        """Whether there was room for so many bytes; whoever took it gives it back by `release`."""
+        if count > self._room_bytes:
+            return False
+        self._room_bytes -= count
+        return True
+
+    def release(self, count: int) -> None:
+        self._room_bytes += count
 
     def check_announced(self, length: str) -> None:
         """Raises TooLarge for a `Content-Length` over the limit, before any of it is read."""
@@ -60,9 +67,12 @@ class Bodies:
     def _take(self, count: int, *, so_far: int) -> None:
         if so_far + count > self.limit_bytes:
             raise self._too_large()
-        if count > self._room_bytes:
-            raise Overloaded("too many request bodies at once: try again in a moment")
-        self._room_bytes -= count
+        if not self.reserve(count):
+            raise overloaded()
 
     def _too_large(self) -> TooLarge:
         return TooLarge(f"the body is longer than {self.limit_bytes} bytes: server.body_limit says how much is taken")
+
+
+def overloaded() -> Overloaded:
+    return Overloaded("too many request bodies at once: try again in a moment")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from foretold.answer import raw
+from foretold.answer import lines_of, raw
 from foretold.contract.aliases import read_controls
 from foretold.contract.controls import split_query
 from foretold.contract.namespace import presented
@@ -83,7 +83,8 @@ class Guard:
         controls = read_controls(request.headers, in_query, chance=chance)
         bare = Request(request.method, request.path, query, request.headers)
         own_credential = self._scope.own_credential(credentials)
-        return Head(bare, dialect, tenant, own_credential, controls, cors=raw(cors(request)))
+        for_pages = raw(cors(request))
+        return Head(bare, dialect, tenant, own_credential, controls, cors=for_pages, cors_lines=lines_of(for_pages))
 
     def dialect_or(self, request: Request | None, otherwise: Dialect) -> Dialect:
         """In whose words an error is told that came before, or instead of, a dialect."""

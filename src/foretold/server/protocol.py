@@ -20,7 +20,7 @@ _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close
 _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
-def protocol_with(*, head_timeout_s: float, body_timeout_s: float) -> type[HttpToolsProtocol]:
+def protocol_with(*, head_timeout_s: float, body_timeout_s: float) -> type[LimitedProtocol]:
     """The protocol class for a server with these time limits."""
     limits = {"head_timeout_s": head_timeout_s, "body_timeout_s": body_timeout_s}
     return type("LimitedProtocol", (LimitedProtocol,), limits)

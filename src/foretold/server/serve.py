@@ -9,12 +9,13 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 
 from foretold.config.settings import Server
 from foretold.errors import ForetoldError
+from foretold.server.app import App
+from foretold.server.peek import peeking
 from foretold.server.protocol import protocol_with
 
 
@@ -66,12 +67,13 @@ class QuietServer(uvicorn.Server):
         yield
 
 
-def server_for(app: Any, settings: Server) -> QuietServer:
+def server_for(app: App, settings: Server) -> QuietServer:
     """The server that runs an application with these limits."""
+    limited = protocol_with(head_timeout_s=settings.head_timeout, body_timeout_s=settings.body_timeout)
     return QuietServer(
         uvicorn.Config(
             app,
-            http=protocol_with(head_timeout_s=settings.head_timeout, body_timeout_s=settings.body_timeout),
+            http=peeking(limited, app.front),
             ws="none",
             lifespan="off",
             log_config=None,
