@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from foretold.answer import RawHeaders
 from foretold.contract.controls import Controls
@@ -22,6 +23,7 @@ from foretold.scope import Namespaces
 LONGEST_BODY_KEPT = 4096
 # Measured by bench/memory.py: what is remembered of a body beside itself.
 NAMED_BYTES = 850
+PLAIN_BYTES = 250
 # What is remembered of a head beside its fields, which are there as bytes, as texts and as what was read of them.
 HEAD_BYTES = 4096
 
@@ -31,8 +33,7 @@ class Head:
     """A request's head after all guards; two heads are one only if they are the same object.
 
     `own_credential` names the header that a route may pass to its upstream; `cors` are the headers that a web page
-    which was let in needs with every answer.  `body_bytes` is the announced length of the body, or None where the head
-    is not plain enough to be known by its bytes alone (server/peek.py).
+    which was let in needs with every answer.
     """
 
     request: Request
@@ -42,7 +43,13 @@ class Head:
     controls: Controls
     cors: RawHeaders = ()
     cors_lines: bytes = b""
-    body_bytes: int | None = None
+
+
+class Plain(NamedTuple):
+    """A head that its bytes tell whole, and the announced length of its body."""
+
+    head: Head
+    body_bytes: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,18 +71,26 @@ class Named:
 
 class Memo:
     def __init__(self, *, head_bytes: int = 16 * 1024 * 1024, body_bytes: int = 32 * 1024 * 1024):
-        self._heads: Halves[Head] = Halves(head_bytes)
+        self._heads: Halves[Head] = Halves(head_bytes // 2)
+        self._plain: Halves[Plain] = Halves(head_bytes // 2)
         self._named: Halves[Named] = Halves(body_bytes)
         self._salt = secrets.token_bytes(32)
 
-    def head(self, raw: object) -> Head | None:
-        """The accepted head of these raw bytes, or any hashable that holds all of them."""
-        return self._heads.get(raw)
+    def head(self, place: object) -> Head | None:
+        """The accepted head of this place: a hashable that holds all that guards and names depend on."""
+        return self._heads.get(place)
 
-    def keep_head(self, raw: object, head: Head) -> None:
+    def keep_head(self, place: object, head: Head) -> None:
         """Remembers an accepted head, so that it needn't be accepted again until `clear`."""
         fields_bytes = sum(len(name) + len(value) for name, value in head.request.headers)
-        self._heads.put(raw, head, cost=HEAD_BYTES + 3 * fields_bytes)
+        self._heads.put(place, head, cost=HEAD_BYTES + 3 * fields_bytes)
+
+    def plain(self, raw: bytes) -> Plain | None:
+        """What is known of a head by its bytes alone."""
+        return self._plain.get(raw)
+
+    def keep_plain(self, raw: bytes, plain: Plain) -> None:
+        self._plain.put(raw, plain, cost=len(raw) + PLAIN_BYTES)
 
     def named(self, head: Head, body: bytes) -> Named | None:
         return self._named.get((head, self._mark(body)))
@@ -85,6 +100,7 @@ class Memo:
 
     def clear(self) -> None:
         self._heads.clear()
+        self._plain.clear()
         self._named.clear()
 
     def _mark(self, body: bytes) -> object:

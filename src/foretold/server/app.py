@@ -9,7 +9,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 
 from foretold.answer import Answer, Hit, RawHeaders, raw
@@ -25,7 +24,7 @@ from foretold.server.bodies import Bodies, CallerGone, Receive, overloaded
 from foretold.server.cors import cors, preflight
 from foretold.server.guard import Guard
 from foretold.server.models import Models
-from foretold.server.peek import CAME, Came, Front, Read, announced
+from foretold.server.peek import CAME, Came, Front, Read, keep_plain
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Scope = dict[str, Any]
@@ -65,7 +64,7 @@ class App:
             self._node.counters.receive()
             await self._read_before(came.read, receive, send)
             return
-        head = self._known(came, scope)
+        head = self._node.memo.head(_as_parsed(scope)) if came is None or came.head is None else came.head
         if head is None:
             head = await self._accepted(came, scope, receive, send)
             if head is None:
@@ -73,11 +72,6 @@ class App:
         else:
             self._node.counters.receive()
         await self._query(head, receive, send)
-
-    def _known(self, came: Came | None, scope: Scope) -> Head | None:
-        """The head of a request that was accepted before, by its bytes or by all that guards and names depend on."""
-        by_bytes = None if came is None else self._node.memo.head(came.head)
-        return by_bytes or self._node.memo.head(_as_parsed(scope))
 
     async def _accepted(self, came: Came | None, scope: Scope, receive: Receive, send: Send) -> Head | None:
         """The head of a query, or None once something else was answered."""
@@ -106,12 +100,8 @@ class App:
         self._node.counters.receive()
         if any(name == _BUCKETS for name, _ in request.headers):
             return head  # drawn anew each time
-        length = None if came is None else announced(came, scope)
-        if came is None or length is None:
+        if came is None or not keep_plain(self._node.memo, came.raw, head, scope):
             self._node.memo.keep_head(_as_parsed(scope), head)
-            return head
-        head = replace(head, body_bytes=length)
-        self._node.memo.keep_head(came.head, head)
         return head
 
     async def _read_before(self, read: Read, receive: Receive, send: Send) -> None:
@@ -257,6 +247,7 @@ class App:
 
 
 def _as_parsed(scope: Scope) -> object:
+    """All that guards and names depend on."""
     return scope["method"], scope["raw_path"], scope["query_string"], tuple(scope["headers"])
 
 

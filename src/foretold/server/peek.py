@@ -1,7 +1,7 @@
 """Known requests answered from the protocol itself, in one write, before a task is made or an application runs.
 
 A request is known here by the raw bytes of its head.  They come into the memo only through the application, once the
-real parser, the guards and the credential have accepted them (`announced` says which heads are plain enough), so no
+real parser, the guards and the credential have accepted them (`keep_plain` says which heads are plain enough), so no
 question of framing is ever decided in this file.  What is not known, or not to be answered at once, goes on to uvicorn
 byte for byte as it came; what was found out on the way goes with it, so that no work is done twice.
 
@@ -21,7 +21,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from foretold.answer import Hit, RawHeaders, lines_of
 from foretold.errors import ForetoldError
-from foretold.memo import Head
+from foretold.memo import Head, Memo, Plain
 from foretold.node import Node, Prepared
 from foretold.outcome import Ended, Outcome
 from foretold.server.bodies import Bodies
@@ -35,6 +35,7 @@ CAME = "foretold"
 _PLAIN_METHODS = frozenset({"POST", "QUERY", "GET"})
 _NEVER_PLAIN = frozenset({b"transfer-encoding", b"expect", b"upgrade", b"content-encoding"})
 _LENGTH = re.compile(rb"0|[1-9][0-9]{0,9}")
+_LENGTH_FIELD = re.compile(rb"\r\ncontent-length: ?(0|[1-9][0-9]{0,9})\r\n", re.IGNORECASE)
 
 
 class Read(NamedTuple):
@@ -46,9 +47,10 @@ class Read(NamedTuple):
 
 
 class Came(NamedTuple):
-    """How a request came: the bytes of its head, and what was read of it, if it was."""
+    """How a request came: the bytes of its head, the head they are known as, and what was read of it, if it was."""
 
-    head: bytes
+    raw: bytes
+    head: Head | None = None
     read: Read | None = None
 
 
@@ -71,25 +73,50 @@ class Front:
         return lines
 
 
-def announced(came: Came, scope: dict[str, Any]) -> int | None:
-    """The body's length, if the head can be known by its bytes alone; None for any head that is the least bit odd.
+def keep_plain(memo: Memo, raw: bytes, head: Head, scope: dict[str, Any]) -> bool:
+    """Lets an accepted head be known by its bytes alone; False for any head that is the least bit odd.
 
     `scope` is what the parser made of these bytes.
     """
+    length = _announced(raw, scope)
+    if length is None:
+        return False
+    memo.keep_plain(raw, Plain(head, length))
+    if (field := _LENGTH_FIELD.search(raw)) is not None:
+        memo.keep_head(_without_length(raw, field), head)
+    return True
+
+
+def plain(memo: Memo, raw: bytes, *, limit_bytes: int) -> Plain | None:
+    """What is known of these bytes: accepted as they are, or but for the digits of their one Content-Length."""
+    known = memo.plain(raw)
+    if known is None and (field := _LENGTH_FIELD.search(raw)) is not None and int(field[1]) <= limit_bytes:
+        head = memo.head(_without_length(raw, field))
+        if head is not None:
+            known = Plain(head, int(field[1]))
+            memo.keep_plain(raw, known)
+    return known
+
+
+def _announced(raw: bytes, scope: dict[str, Any]) -> int | None:
     headers, method = scope["headers"], scope["method"]
     lines = len(headers) + 2
     if scope["http_version"] != "1.1" or method not in _PLAIN_METHODS:
         return None
-    if came.head.count(b"\r\n") != lines or came.head.count(b"\n") != lines or came.head.count(b"\r") != lines:
+    if raw.count(b"\r\n") != lines or raw.count(b"\n") != lines or raw.count(b"\r") != lines:
         return None
-    if not came.head.startswith(method.encode() + b" "):
+    if not raw.startswith(method.encode() + b" "):
         return None
-    lengths = [value for name, value in headers if name == b"content-length"]
     if any(n in _NEVER_PLAIN or (n == b"connection" and v.lower() != b"keep-alive") for n, v in headers):
         return None
+    lengths = [value for name, value in headers if name == b"content-length"]
     if method == "GET":
         return None if lengths else 0
     return int(lengths[0]) if len(lengths) == 1 and _LENGTH.fullmatch(lengths[0]) else None
+
+
+def _without_length(raw: bytes, field: re.Match[bytes]) -> bytes:
+    return raw[: field.start(1)] + raw[field.end(1) :]
 
 
 def peeking(base: type[LimitedProtocol], front: Front) -> type[LimitedProtocol]:
@@ -116,22 +143,23 @@ class Peek(LimitedProtocol):
             if len(self._held) < self._held_until:
                 return
             data = self._let_go()
-        memo = self.front.node.memo
+        memo, limit_bytes = self.front.node.memo, self.front.bodies.limit_bytes
         while self._is_between_requests():
             head_end = data.find(b"\r\n\r\n") + 4
             if head_end < 4:
                 break
             raw = data[:head_end]
-            self._came = Came(raw)
-            head = memo.head(raw)
-            if head is None or head.body_bytes is None:
+            known = memo.plain(raw) or plain(memo, raw, limit_bytes=limit_bytes)
+            if known is None:
+                self._came = Came(raw)
                 break
-            end = head_end + head.body_bytes
+            end = head_end + known.body_bytes
             if len(data) < end:
                 if self._hold(data, end):
                     return
+                self._came = Came(raw, known.head)
                 break
-            if not self._answer(raw, head, data[head_end:end]):
+            if not self._answer(raw, known.head, data[head_end:end]):
                 break
             data = data[end:]
             if not data:
@@ -171,16 +199,16 @@ class Peek(LimitedProtocol):
         try:
             known = node.find(head, body, outcome) or node.near(head, body, outcome)
         except ForetoldError:
+            self._came = Came(raw, head)
             return False  # the application meets it again, and tells it in the caller's own dialect
         if not isinstance(known, Hit):
-            self._came = Came(raw, Read(known, outcome, len(body)))
+            self._came = Came(raw, head, Read(known, outcome, len(body)))
             return False
         node.counters.receive()
         first = self.front.first_lines(known.status, self.server_state.default_headers)
         self.transport.write(b"".join((first, known.lines, head.cors_lines, b"\r\n", known.body)))
         outcome.status, outcome.body_bytes, outcome.ended = known.status, len(known.body), Ended.WHOLE
         node.account(outcome)
-        self._came = None
         self._stays_open()
         return True
 
@@ -188,7 +216,6 @@ class Peek(LimitedProtocol):
         """Whether the beginning of a known request is held until the rest is here."""
         if end > LONGEST_HELD or not self.front.bodies.reserve(end):
             return False
-        self._came = None
         self._held, self._held_until = data, end
         self._quiet_timers()
         self._timer = self.loop.call_later(self.body_timeout_s, self._held_too_long)
