@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from foretold.outcome import Outcome
+from foretold.outcome import How, Outcome
 
 RawHeaders = Sequence[tuple[bytes, bytes]]
 
@@ -32,16 +32,31 @@ def raw(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
 
 @dataclass(slots=True)
 class Hit:
-    """A record's answer.  `lines` are its header fields as they go out, each with its line end."""
+    """A record's answer, and its account.  `lines` are its header fields as they go out, each with its line end.
+
+    One object may be given again and again; nobody changes it.
+    """
 
     status: int
     lines: bytes
-    body: bytes = b""
+    body: bytes | memoryview
+    how: How
+    tier: str
+    operation: str
+    model: str
+    route: str
+    origin_ms: int
 
     @property
     def headers(self) -> list[tuple[bytes, bytes]]:
         """The fields of the lines, for those who send them one by one."""
         return [(name, value) for name, _, value in (line.partition(b": ") for line in self.lines.split(b"\r\n")[:-1])]
+
+    def tell(self, outcome: Outcome) -> None:
+        """Puts the account into an outcome."""
+        outcome.how, outcome.tier, outcome.origin_ms = self.how, self.tier, self.origin_ms
+        outcome.operation, outcome.model, outcome.route = self.operation, self.model, self.route
+        outcome.status, outcome.body_bytes = self.status, len(self.body)
 
 
 def lines_of(headers: RawHeaders) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from sys import intern
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from foretold.contract.freshness import Lifetimes
 from foretold.contract.record import Record
@@ -54,7 +54,7 @@ class Held:
         self.status = record.status
         self.tags: Mapping[str, str] = shared.tags(record.tags)
         self.took_ms = record.took_ms
-        self.ready: dict[tuple[bool, bool, bool, str | None], object] | None = None
+        self.ready: dict[tuple[bool, bool, bool, str | None], Any] | None = None
         self.alive_under: Mapping[str, str] | None = None
 
     @property

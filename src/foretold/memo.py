@@ -54,7 +54,10 @@ class Plain(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Named:
-    """A query with its key, and what the hit path needs to answer it."""
+    """A query with its key, and what the hit path needs to answer it.
+
+    Answers for the same place (streamed, usage, is_safe, detail) look the same.
+    """
 
     key: str
     query: Query
@@ -66,7 +69,11 @@ class Named:
     streamed: bool
     usage: bool
     if_none_match: str | None
-    detail: str | None
+    place: tuple[bool, bool, bool, str | None]
+
+    @property
+    def detail(self) -> str | None:
+        return self.place[3]
 
 
 class Memo:
@@ -93,7 +100,7 @@ class Memo:
         self._plain.put(raw, plain, cost=len(raw) + PLAIN_BYTES)
 
     def named(self, head: Head, body: bytes) -> Named | None:
-        return self._named.get((head, self._mark(body)))
+        return self._named.get((head, body if len(body) <= LONGEST_BODY_KEPT else self._mark(body)))
 
     def keep_named(self, head: Head, body: bytes, named: Named) -> None:
         self._named.put((head, self._mark(body)), named, cost=min(len(body), LONGEST_BODY_KEPT) + NAMED_BYTES)

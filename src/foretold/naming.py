@@ -30,6 +30,7 @@ def named(head: Head, asked: Asked, controls: Controls, route: Route, scope: Sco
         input=asked.input or "",
     )
     if_none_match = next((value for name, value in head.request.headers if name == "if-none-match"), None)
+    is_safe = may_answer_304(asked.method)
     return Named(
         key=key_of(query),
         query=query,
@@ -37,9 +38,9 @@ def named(head: Head, asked: Asked, controls: Controls, route: Route, scope: Sco
         route=route,
         controls=controls,
         method=asked.method,
-        is_safe=may_answer_304(asked.method),
+        is_safe=is_safe,
         streamed=asked.streamed,
         usage=asked.usage,
         if_none_match=if_none_match,
-        detail=ignored_alias(controls),
+        place=(asked.streamed, asked.usage, is_safe, ignored_alias(controls)),
     )

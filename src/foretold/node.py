@@ -16,13 +16,11 @@ from typing import NamedTuple
 
 from foretold import deliver, naming, policy, ready
 from foretold.answer import Answer, Hit
-from foretold.contract.freshness import Judged
 from foretold.contract.generations import NEVER_PURGED, caller_tag, implicit_tags
 from foretold.contract.status import CacheStatus
 from foretold.errors import NotKept
 from foretold.flight import Flights, Ride
 from foretold.forwarding import asking_for_usage, forwarded
-from foretold.held import Held
 from foretold.judging import Unusable, judged
 from foretold.keeping import Keeping
 from foretold.landing import Departure
@@ -35,7 +33,7 @@ from foretold.projections.fold import NotAnAnswer
 from foretold.routes import Route, Routes
 from foretold.runway import Runway
 from foretold.scope import Scope
-from foretold.tiers import Tiers
+from foretold.tiers import Found, Tiers
 
 
 class Prepared(NamedTuple):
@@ -71,20 +69,25 @@ class Node:
         self.flights = Flights()
         self._now_ms = now_ms
 
-    def find(self, head: Head, body: bytes, outcome: Outcome) -> Hit | None:
+    def find(self, head: Head, body: bytes) -> Hit | None:
         """The answer of a query met before whose record is in memory and good; None for everything else."""
         named = self.memo.named(head, body)
         if named is None:
             return None
-        held = self.tiers.in_memory(named.key, named.query.namespace)
+        now_ms = self._now_ms()
+        held = self.tiers.in_memory(named.key, named.query.namespace, now_ms)
         if held is None:
             return None
-        verdict = self._judged(held, named)
-        if isinstance(verdict, Unusable):
-            return None
+        generations = self.generations.now()
+        hit = ready.again(held, named, now_ms=now_ms, generations=generations)
+        if hit is None:
+            judged_now = self._hit(Found(held, self.tiers.memory.name, True), named)
+            if not isinstance(judged_now, Hit):
+                return None
+            hit = judged_now
         self.tiers.memory_counts.lookups += 1
         self.tiers.memory_counts.hits += 1
-        return self._hit(held, verdict, named, outcome, self.tiers.memory.name)
+        return hit
 
     def near(self, head: Head, body: bytes, outcome: Outcome) -> Hit | Prepared:
         """The answer in memory or on disk, or all that was found out on the way.  Raises ForetoldError."""
@@ -102,11 +105,10 @@ class Node:
             self.memo.keep_named(head, body, named)
             found = self.tiers.look_near(named.key, named.query.namespace)
             if found is not None:
-                verdict = self._judged(found.held, named)
-                if isinstance(verdict, Unusable):
-                    status = verdict.told(status)
-                elif (answer := self._hit(found.held, verdict, named, outcome, found.tier)) is not None:
-                    return answer
+                hit = self._hit(found, named)
+                if isinstance(hit, Hit):
+                    return hit
+                status = hit.told(status)
         return Prepared(head, asked, route, status, named, permit)
 
     async def far(self, prepared: Prepared, outcome: Outcome) -> Answer | Hit:
@@ -120,11 +122,11 @@ class Node:
         if prepared.permit.may_read and self.tiers.has_far:
             found = await self.tiers.look_far(named.key, named.query.namespace)
             if found is not None:
-                verdict = self._judged(found.held, named)
-                if isinstance(verdict, Unusable):
-                    status = verdict.told(status)
-                elif (answer := self._hit(found.held, verdict, named, outcome, found.tier)) is not None:
-                    return answer
+                hit = self._hit(found, named)
+                if isinstance(hit, Hit):
+                    hit.tell(outcome)
+                    return hit
+                status = hit.told(status)
         if named.controls.only_if_cached:
             outcome.how, outcome.detail = How.MISS, "only-if-cached"
             raise NotKept("only-if-cached, and no usable answer is kept for this query")
@@ -136,7 +138,7 @@ class Node:
         return await self._ride(self._fly(prepared.head, asked, named), named, status, outcome)
 
     def account(self, outcome: Outcome) -> None:
-        """The end of a query, exactly once."""
+        """The end of a query, exactly once; of a hit that went out whole at once, `counters.account_hit` is it."""
         outcome.took_ms = time.monotonic() * 1000 - outcome.began_ms
         self.counters.account(outcome)
 
@@ -147,19 +149,17 @@ class Node:
         for route in self.routes:
             await route.origin.close()
 
-    def _judged(self, held: Held, named: Named) -> Judged | Unusable:
-        return judged(held, named, now_ms=self._now_ms(), generations=self.generations.now())
-
-    def _hit(self, held: Held, verdict: Judged, named: Named, outcome: Outcome, tier: str) -> Hit | None:
-        """The answer of a record; None, counted, for one that can't be given in the shape asked for."""
-        outcome.operation, outcome.model, outcome.route = named.query.operation, named.query.model, named.route.name
-        outcome.tier = tier
+    def _hit(self, found: Found, named: Named) -> Hit | Unusable:
+        """The answer of a record; one that can't be given in the shape asked for is counted as corrupt."""
+        now_ms = self._now_ms()
+        verdict = judged(found.held, named, now_ms=now_ms, generations=self.generations.now())
+        if isinstance(verdict, Unusable):
+            return verdict
         try:
-            return ready.hit(held, verdict, named, outcome, self.tiers)
+            return ready.hit(found, verdict, named, tiers=self.tiers, now_ms=now_ms)
         except NotAnAnswer:
             self.tiers.corrupt += 1
-            outcome.tier = ""
-            return None
+            return Unusable("uri-miss")
 
     def _fly(self, head: Head, asked: Asked, named: Named) -> Ride:
         route, table = named.route, self.generations.now()

@@ -7,18 +7,21 @@ header lines are kept beside the record as they go out, by shape, and only the a
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 
 from foretold.answer import Hit, lines_of, raw
+from foretold.contract.controls import Controls
 from foretold.contract.freshness import Judged, Verdict
 from foretold.contract.status import CacheStatus, client_cache_control, etag, etag_matches
 from foretold.held import Held
 from foretold.memo import Named
-from foretold.outcome import How, Outcome
+from foretold.outcome import How
 from foretold.projections import calls, shapes
-from foretold.tiers import Tiers
+from foretold.tiers import Found, Tiers
 
 # Measured by bench/memory.py: a Ready and its lines, beside the body.
 LINES_BYTES = 700
+HIT_BYTES = 450
 
 _HIT = (b"cf-aig-cache-status", b"HIT")
 _CACHE_CONTROL = {
@@ -30,10 +33,24 @@ _CACHE_CONTROL = {
 class Ready:
     """`body` is None where it is the record's own bytes, or must be made for each delivery (`has_calls`).
 
-    `lines` begin with what changes with the age, status and Age; from `fixed_at` on they stay.
+    `lines` begin with what changes with the age, status and Age; from `fixed_at` on they stay; they are right from
+    `since_ms` until the age changes at `until_ms`.  `hit` is an answer given twice in that time, good for whoever has
+    the same wishes.
     """
 
-    __slots__ = ("age_s", "body", "etag", "fixed_at", "has_calls", "lines", "shape", "usage")
+    __slots__ = (
+        "body",
+        "etag",
+        "fixed_at",
+        "has_calls",
+        "hit",
+        "lines",
+        "shape",
+        "since_ms",
+        "until_ms",
+        "usage",
+        "wishes",
+    )
 
     def __init__(self, held: Held, named: Named):
         self.shape = shape_for(held.operation, held.shape, named.streamed)
@@ -45,7 +62,6 @@ class Ready:
         if self.body == held.body:
             self.body = None
         kind = held.content_type if self.shape == held.shape else content_type(self.shape)
-        self.age_s = -1
         self.fixed_at = 0
         self.lines = lines_of(
             [
@@ -57,41 +73,82 @@ class Ready:
                 *length,
             ]
         )
+        self.hit: Hit | None = None
+        self.wishes: Controls | None = None
+        self.since_ms = self.until_ms = 0
 
     @property
     def kept_bytes(self) -> int:
         return LINES_BYTES + (0 if self.body is None else len(self.body))
 
-    def aged(self, judged: Judged, named: Named, key: str) -> bytes:
-        """The lines with this age; the same object within a second."""
-        if judged.age_s != self.age_s:
-            shown = None if named.route.shared else key
-            status = CacheStatus(hit=True, ttl_s=judged.ttl_s, key=shown, detail=named.detail)
-            aging = b"cache-status: %s\r\nage: %d\r\n" % (str(status).encode(), judged.age_s)
-            self.lines = aging + self.lines[self.fixed_at :]
-            self.fixed_at = len(aging)
-            self.age_s = judged.age_s
-        return self.lines
+    def age(self, judged: Judged, named: Named, key: str) -> None:
+        """Writes the lines of this age."""
+        self.hit = None
+        shown = None if named.route.shared else key
+        status = CacheStatus(hit=True, ttl_s=judged.ttl_s, key=shown, detail=named.detail)
+        aging = b"cache-status: %s\r\nage: %d\r\n" % (str(status).encode(), judged.age_s)
+        self.lines = aging + self.lines[self.fixed_at :]
+        self.fixed_at = len(aging)
 
 
-def hit(held: Held, judged: Judged, named: Named, outcome: Outcome, tiers: Tiers) -> Hit:
+def again(held: Held, named: Named, *, now_ms: int, generations: Mapping[str, str]) -> Hit | None:
+    """The answer last given of a record, if all that it depended on is the same."""
+    ready: Ready | None = None if held.ready is None else held.ready.get(named.place)
+    if (
+        ready is not None
+        and ready.since_ms <= now_ms < ready.until_ms
+        and ready.wishes is named.controls
+        and held.alive_under is generations
+        and named.if_none_match is None
+    ):
+        return ready.hit
+    return None
+
+
+def hit(found: Found, judged: Judged, named: Named, *, tiers: Tiers, now_ms: int) -> Hit:
     """The answer of a record: 304 where the caller's copy is the same."""
-    outcome.how = How.HIT if judged.verdict is Verdict.FRESH else How.STALE
-    outcome.origin_ms = held.took_ms
-    place = (named.streamed, named.usage, named.is_safe, named.detail)
+    held = found.held
     if held.ready is None:
         held.ready = {}
-    ready = held.ready.get(place)
-    if not isinstance(ready, Ready):
-        ready = held.ready[place] = Ready(held, named)
+    ready: Ready | None = held.ready.get(named.place)
+    if ready is None:
+        ready = held.ready[named.place] = Ready(held, named)
         tiers.grown(held, ready.kept_bytes)
-    lines = ready.aged(judged, named, held.key)
+    is_second = ready.since_ms <= now_ms < ready.until_ms
+    if not is_second:
+        ready.age(judged, named, held.key)
+        ready.since_ms = now_ms
+        # A record from a clock ahead of ours may turn fresh at any moment.
+        ready.until_ms = now_ms + 1000 - (now_ms - held.made_ms) % 1000 if now_ms >= held.made_ms else now_ms
+    answer = _answer(found, judged, named, ready)
+    if is_second and found.is_in_memory and named.if_none_match is None and not ready.has_calls:
+        if ready.hit is None and ready.wishes is None:
+            tiers.grown(held, HIT_BYTES)
+        ready.hit, ready.wishes = answer, named.controls
+    return answer
+
+
+def _answer(found: Found, judged: Judged, named: Named, ready: Ready) -> Hit:
+    held, query = found.held, named.query
+    answer = Hit(
+        status=held.status,
+        lines=ready.lines,
+        body=b"",
+        how=How.HIT if judged.verdict is Verdict.FRESH else How.STALE,
+        tier=found.tier,
+        operation=query.operation,
+        model=query.model,
+        route=named.route.name,
+        origin_ms=held.took_ms,
+    )
     if named.if_none_match is not None and named.is_safe and etag_matches(named.if_none_match, ready.etag):
-        return Hit(304, _without_content(lines))
-    if ready.has_calls:
-        body = projected(held, ready.shape, usage=ready.usage, randomness=secrets.token_bytes(16))
-        return Hit(held.status, lines + lines_of([_length(body)]), body)
-    return Hit(held.status, lines, held.body if ready.body is None else ready.body)
+        answer.status, answer.lines = 304, _without_content(ready.lines)
+    elif ready.has_calls:
+        answer.body = projected(held, ready.shape, usage=ready.usage, randomness=secrets.token_bytes(16))
+        answer.lines += lines_of([_length(answer.body)])
+    else:
+        answer.body = memoryview(held.blob)[held.body_at :] if ready.body is None else ready.body
+    return answer
 
 
 def projected(held: Held, shape: str, *, usage: bool, randomness: bytes | None = None) -> bytes:

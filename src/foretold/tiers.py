@@ -26,6 +26,7 @@ HELD_BYTES = 650
 class Found(NamedTuple):
     held: Held
     tier: str
+    is_in_memory: bool
 
 
 class Tiers:
@@ -45,9 +46,9 @@ class Tiers:
     def has_far(self) -> bool:
         return bool(self._far)
 
-    def in_memory(self, key: str, namespace: str) -> Held | None:
+    def in_memory(self, key: str, namespace: str, now_ms: int | None = None) -> Held | None:
         """The record held in memory; not counted, so that a look that leads to a second one counts once."""
-        entry = self.memory.entry(key)
+        entry = self.memory.entry(key, now_ms)
         if entry is None:
             return None
         held = entry.derived
@@ -64,12 +65,12 @@ class Tiers:
         held = self.in_memory(key, namespace)
         if held is not None:
             self.memory_counts.hits += 1
-            return Found(held, self.memory.name)
+            return Found(held, self.memory.name, True)
         self.memory_counts.misses += 1
         for tier in self._near:
             held = self._opened(tier, tier.get_now(key), key, namespace)
             if held is not None:
-                return Found(held, tier.name)
+                return Found(held, tier.name, False)
         return None
 
     async def look_far(self, key: str, namespace: str) -> Found | None:
@@ -77,10 +78,10 @@ class Tiers:
         for tier in self._far:
             held = self._opened(tier, await tier.get(key), key, namespace)
             if held is not None:
-                return Found(held, tier.name)
+                return Found(held, tier.name, False)
         # Look again: a flight that was missed before may have landed while a tier was asked.
         held = self.in_memory(key, namespace)
-        return Found(held, self.memory.name) if held is not None else None
+        return Found(held, self.memory.name, True) if held is not None else None
 
     async def by_key(self, key: str) -> tuple[str, Record] | None:
         """A tier and the record it has under a key, whosever it is: for those who run the node.  Not counted."""

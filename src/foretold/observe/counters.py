@@ -9,6 +9,7 @@ import bisect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from foretold.answer import Hit
 from foretold.outcome import Ended, How, Outcome
 
 # Upper bounds of the time to the end of an answer, in milliseconds; the last bucket has none.
@@ -38,15 +39,27 @@ class Counters:
         self.received += 1
 
     def account(self, outcome: Outcome) -> None:
-        counts = self.how[outcome.how]
-        counts.count += 1
-        counts.took_ms += outcome.took_ms
-        counts.body_bytes += outcome.body_bytes
-        counts.buckets[bisect.bisect_left(BUCKETS_MS, outcome.took_ms)] += 1
-        self.ended[outcome.ended] += 1
-        place = (outcome.route, outcome.how)
-        self.routes[place] = self.routes.get(place, 0) + 1
+        self._count(outcome.how, outcome.ended, outcome.route, took_ms=outcome.took_ms, body_bytes=outcome.body_bytes)
         if outcome.how in (How.HIT, How.STALE):
             self.saved_ms += outcome.origin_ms
         for observe in self.observers:
             observe(outcome)
+
+    def account_hit(self, hit: Hit, *, took_ms: float) -> None:
+        """The account of a hit of which all went out; an outcome is made of it only for those who look at outcomes."""
+        self._count(hit.how, Ended.WHOLE, hit.route, took_ms=took_ms, body_bytes=len(hit.body))
+        self.saved_ms += hit.origin_ms
+        for observe in self.observers:
+            outcome = Outcome(0.0, ended=Ended.WHOLE, took_ms=took_ms)
+            hit.tell(outcome)
+            observe(outcome)
+
+    def _count(self, how: How, ended: Ended, route: str, *, took_ms: float, body_bytes: int) -> None:
+        counts = self.how[how]
+        counts.count += 1
+        counts.took_ms += took_ms
+        counts.body_bytes += body_bytes
+        counts.buckets[0 if took_ms <= BUCKETS_MS[0] else bisect.bisect_left(BUCKETS_MS, took_ms)] += 1
+        self.ended[ended] += 1
+        place = (route, how)
+        self.routes[place] = self.routes.get(place, 0) + 1

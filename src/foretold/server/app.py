@@ -133,13 +133,14 @@ class App:
 
     async def _answer(self, head: Head, body: bytes, outcome: Outcome, receive: Receive, send: Send) -> None:
         try:
-            known = self._node.find(head, body, outcome) or self._node.near(head, body, outcome)
+            known = self._node.find(head, body) or self._node.near(head, body, outcome)
         except ForetoldError as error:
             await self._tell(error, head.dialect, head.cors, outcome, send)
             return
         if isinstance(known, Prepared):
             await self._attended(known, outcome, receive, send)
             return
+        known.tell(outcome)
         try:
             await self._send_whole(known, head, outcome, send)
         finally:

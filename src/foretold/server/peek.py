@@ -23,7 +23,7 @@ from foretold.answer import Hit, RawHeaders, lines_of
 from foretold.errors import ForetoldError
 from foretold.memo import Head, Memo, Plain
 from foretold.node import Node, Prepared
-from foretold.outcome import Ended, Outcome
+from foretold.outcome import Outcome
 from foretold.server.bodies import Bodies
 from foretold.server.protocol import LimitedProtocol
 
@@ -189,27 +189,38 @@ class Peek(LimitedProtocol):
             and (cycle is None or cycle.response_complete)
             and not self.flow.write_paused
             and (self.limit_concurrency is None or len(self.connections) < self.limit_concurrency)
-            and not self.transport.is_closing()
         )
 
     def _answer(self, raw: bytes, head: Head, body: bytes) -> bool:
         """Whether the answer went out; else what was found out is in `_came`."""
-        node = self.front.node
-        outcome = Outcome(time.monotonic() * 1000)
-        try:
-            known = node.find(head, body, outcome) or node.near(head, body, outcome)
-        except ForetoldError:
-            self._came = Came(raw, head)
-            return False  # the application meets it again, and tells it in the caller's own dialect
-        if not isinstance(known, Hit):
-            self._came = Came(raw, head, Read(known, outcome, len(body)))
-            return False
-        node.counters.receive()
-        first = self.front.first_lines(known.status, self.server_state.default_headers)
-        self.transport.write(b"".join((first, known.lines, head.cors_lines, b"\r\n", known.body)))
-        outcome.status, outcome.body_bytes, outcome.ended = known.status, len(known.body), Ended.WHOLE
-        node.account(outcome)
-        self._stays_open()
+        node, counters = self.front.node, self.front.node.counters
+        began_s = time.monotonic()
+        hit = node.find(head, body)
+        if hit is None:
+            outcome = Outcome(began_s * 1000)
+            try:
+                near = node.near(head, body, outcome)
+            except ForetoldError:
+                # The application meets it again, and tells it in the caller's own dialect.
+                self._came = Came(raw, head)
+                return False
+            if not isinstance(near, Hit):
+                self._came = Came(raw, head, Read(near, outcome, len(body)))
+                return False
+            hit = near
+        first = self.front.first_lines(hit.status, self.server_state.default_headers)
+        self.transport.write(b"".join((first, hit.lines, head.cors_lines, b"\r\n", hit.body)))
+        now_s = time.monotonic()
+        counters.received += 1
+        counters.account_hit(hit, took_ms=(now_s - began_s) * 1000)
+        # The keep-alive time begins anew; one timer looks now and then, instead of a new one for each answer.
+        self._answered_s = now_s
+        if self._idle_check is None:
+            self._idle_check = self.loop.call_later(self.timeout_keep_alive, self._close_if_idle)
+        if self._timer is not None:
+            self._stop_timer()
+        if self.timeout_keep_alive_task is not None:
+            self._unset_keepalive_if_required()
         return True
 
     def _hold(self, data: bytes, end: int) -> bool:
@@ -217,7 +228,8 @@ class Peek(LimitedProtocol):
         if end > LONGEST_HELD or not self.front.bodies.reserve(end):
             return False
         self._held, self._held_until = data, end
-        self._quiet_timers()
+        self._stop_timer()
+        self._unset_keepalive_if_required()
         self._timer = self.loop.call_later(self.body_timeout_s, self._held_too_long)
         return True
 
@@ -232,25 +244,12 @@ class Peek(LimitedProtocol):
         self._stop_timer()
         self._too_slow()
 
-    def _stays_open(self) -> None:
-        """Starts the keep-alive time anew.  One timer looks now and then, instead of a new one for each answer."""
-        self._quiet_timers()
-        self._answered_s = self.loop.time()
-        if self._idle_check is None:
-            self._idle_check = self.loop.call_later(self.timeout_keep_alive, self._close_if_idle)
-
     def _close_if_idle(self) -> None:
         self._idle_check = None
         if self.timeout_keep_alive_task is not None or self._held or not self._is_between_requests():
             return  # another clock runs
-        left_s = self._answered_s + self.timeout_keep_alive - self.loop.time()
+        left_s = self._answered_s + self.timeout_keep_alive - time.monotonic()
         if left_s > 0:
             self._idle_check = self.loop.call_later(left_s, self._close_if_idle)
         else:
             self.transport.close()
-
-    def _quiet_timers(self) -> None:
-        if self._timer is not None:
-            self._stop_timer()
-        if self.timeout_keep_alive_task is not None:
-            self._unset_keepalive_if_required()

@@ -33,12 +33,12 @@ class MemoryStore:
         self._now_ms = now_ms
         self._entries: OrderedDict[str, Entry] = OrderedDict()
 
-    def entry(self, name: str) -> Entry | None:
+    def entry(self, name: str, now_ms: int | None = None) -> Entry | None:
         """The entry under a name, now the most recently used."""
         entry = self._entries.get(name)
         if entry is None:
             return None
-        if entry.gone_at_ms <= self._now_ms():
+        if entry.gone_at_ms <= (self._now_ms() if now_ms is None else now_ms):
             self._drop(name)
             return None
         self._entries.move_to_end(name)
