@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
 
 import orjson
+from msgspec.structs import replace
 
 from foretold.answer import Answer, raw
 from foretold.contract.events import Splitter

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 import orjson
+from msgspec.structs import replace
 
 from foretold.contract.query import INERT_HEADERS, KEYED_HEADERS
 from foretold.memo import Head

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from foretold.contract.freshness import Judged, Verdict, accepts, judge
 from foretold.contract.generations import is_alive

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import msgspec
 
 from foretold.answer import RawHeaders
 from foretold.contract.controls import Controls
@@ -33,7 +35,7 @@ class Head:
     """A request's head after all guards; two heads are one only if they are the same object.
 
     `own_credential` names the header that a route may pass to its upstream; `cors` are the headers that a web page
-    which was let in needs with every answer.
+    which was let in needs with every answer.  `counting` remembers the headers that count, by operation and route.
     """
 
     request: Request
@@ -43,6 +45,8 @@ class Head:
     controls: Controls
     cors: RawHeaders = ()
     cors_lines: bytes = b""
+    if_none_match: str | None = None
+    counting: dict[tuple[str, Route], tuple[tuple[str, str], ...]] = field(default_factory=dict)
 
 
 class Plain(NamedTuple):
@@ -52,8 +56,7 @@ class Plain(NamedTuple):
     body_bytes: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Named:
+class Named(msgspec.Struct, frozen=True, eq=False):
     """A query with its key, and what the hit path needs to answer it.
 
     Answers for the same place (streamed, usage, is_safe, detail) look the same.

@@ -12,6 +12,9 @@ from foretold.ports import Asked
 from foretold.routes import Route
 from foretold.scope import Scope
 
+# More routes than that one head is rarely sent to.
+_MOST_COUNTINGS = 16
+
 
 def named(head: Head, asked: Asked, controls: Controls, route: Route, scope: Scope) -> Named:
     """The name of a query that has an input; `controls` are those of its head and body together."""
@@ -25,11 +28,10 @@ def named(head: Head, asked: Asked, controls: Controls, route: Route, scope: Sco
         revision=route.keyed_revision,
         sample=controls.sample or 0,
         query=asked.query,
-        headers=keyed_headers(asked.operation, head.request.headers, also=route.keyed_headers),
+        headers=_counting(head, asked.operation, route),
         form=asked.form,
         input=asked.input or "",
     )
-    if_none_match = next((value for name, value in head.request.headers if name == "if-none-match"), None)
     is_safe = may_answer_304(asked.method)
     return Named(
         key=key_of(query),
@@ -41,6 +43,16 @@ def named(head: Head, asked: Asked, controls: Controls, route: Route, scope: Sco
         is_safe=is_safe,
         streamed=asked.streamed,
         usage=asked.usage,
-        if_none_match=if_none_match,
+        if_none_match=head.if_none_match,
         place=(asked.streamed, asked.usage, is_safe, ignored_alias(controls)),
     )
+
+
+def _counting(head: Head, operation: str, route: Route) -> tuple[tuple[str, str], ...]:
+    """The headers of a head that count on a route; most heads have none."""
+    counting = head.counting.get((operation, route))
+    if counting is None:
+        counting = keyed_headers(operation, head.request.headers, also=route.keyed_headers)
+        if len(head.counting) < _MOST_COUNTINGS:
+            head.counting[operation, route] = counting
+    return counting

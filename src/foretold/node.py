@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from foretold import deliver, naming, policy, ready
 from foretold.answer import Answer, Hit
@@ -78,8 +79,7 @@ class Node:
         held = self.tiers.in_memory(named.key, named.query.namespace, now_ms)
         if held is None:
             return None
-        generations = self.generations.now()
-        hit = ready.again(held, named, now_ms=now_ms, generations=generations)
+        hit = ready.again(held, named, now_ms=now_ms, generations=self.generations.now())
         if hit is None:
             judged_now = self._hit(Found(held, self.tiers.memory.name, True), named)
             if not isinstance(judged_now, Hit):
@@ -91,6 +91,10 @@ class Node:
 
     def near(self, head: Head, body: bytes, outcome: Outcome) -> Hit | Prepared:
         """The answer in memory or on disk, or all that was found out on the way.  Raises ForetoldError."""
+        named = self.memo.named(head, body)
+        looked = self._look(named) if named is not None else None
+        if isinstance(looked, Hit):
+            return looked
         asked = head.dialect.read(head.request, body, head.controls)
         controls = head.controls.stricter(asked.controls)
         route = self.routes.match(asked)
@@ -99,17 +103,15 @@ class Node:
         if permit.is_pass:
             return Prepared(head, asked, route, CacheStatus(forwarded="bypass", detail=permit.detail), None, permit)
 
-        named = naming.named(head, asked, controls, route, self.scope)
+        if named is None:
+            named = naming.named(head, asked, controls, route, self.scope)
+            if permit.may_read:
+                self.memo.keep_named(head, body, named)
+                looked = self._look(named)
+                if isinstance(looked, Hit):
+                    return looked
         status = CacheStatus(forwarded=permit.forwarded, key=None if route.shared else named.key, detail=permit.detail)
-        if permit.may_read:
-            self.memo.keep_named(head, body, named)
-            found = self.tiers.look_near(named.key, named.query.namespace)
-            if found is not None:
-                hit = self._hit(found, named)
-                if isinstance(hit, Hit):
-                    return hit
-                status = hit.told(status)
-        return Prepared(head, asked, route, status, named, permit)
+        return Prepared(head, asked, route, status if looked is None else looked.told(status), named, permit)
 
     async def far(self, prepared: Prepared, outcome: Outcome) -> Answer | Hit:
         """The answer of a query that was not near.
@@ -149,10 +151,19 @@ class Node:
         for route in self.routes:
             await route.origin.close()
 
+    def _look(self, named: Named) -> Hit | Unusable | None:
+        """What memory and disk have of a query, if anything."""
+        found = self.tiers.look_near(named.key, named.query.namespace)
+        return None if found is None else self._hit(found, named)
+
     def _hit(self, found: Found, named: Named) -> Hit | Unusable:
         """The answer of a record; one that can't be given in the shape asked for is counted as corrupt."""
         now_ms = self._now_ms()
-        verdict = judged(found.held, named, now_ms=now_ms, generations=self.generations.now())
+        generations = self.generations.now()
+        again = ready.again(found.held, named, now_ms=now_ms, generations=generations)
+        if again is not None:
+            return again
+        verdict = judged(found.held, named, now_ms=now_ms, generations=generations)
         if isinstance(verdict, Unusable):
             return verdict
         try:

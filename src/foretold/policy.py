@@ -24,17 +24,20 @@ class Permit:
         return not self.may_read and not self.may_write
 
 
+_MAY_ALL = Permit(True, True, True, "uri-miss")
+_MAY_WRITE = Permit(False, False, True, "request")
+
+
 def permit(asked: Asked, controls: Controls, *, route_stores: bool) -> Permit:
-    alias = ignored_alias(controls)
     if asked.passes is not None:
         return Permit(False, False, False, "bypass", asked.passes)
     if not route_stores:
         return Permit(False, False, False, "bypass", "route-stores-nothing")
     if controls.no_store:
         return Permit(False, False, False, "bypass", "no-store")
-    if controls.no_cache:
-        return Permit(False, False, True, "request", alias)
-    return Permit(True, True, True, "uri-miss", alias)
+    allowed = _MAY_WRITE if controls.no_cache else _MAY_ALL
+    alias = ignored_alias(controls)
+    return allowed if alias is None else replace(allowed, detail=alias)
 
 
 def ignored_alias(controls: Controls) -> str | None:

@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
+import msgspec
+
 from foretold.contract.controls import NONE, Controls
 from foretold.errors import ForetoldError
 
@@ -23,8 +25,7 @@ class Request:
     headers: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """What a request asks, as its dialect read it.  Whose answers may serve it is not decided here.
 
     `path` and `query` are those under an origin's base URL; `body` is what an origin gets: the caller's bytes, less

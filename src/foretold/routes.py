@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 
 from foretold.contract.freshness import Lifetimes
 from foretold.errors import NotFound
+from foretold.halves import Halves
 from foretold.ports import Asked, Origin
 
 MODEL_OPERATIONS = frozenset({"chat", "completion", "predict"})
@@ -59,6 +60,7 @@ class Route:
 class Routes:
     def __init__(self, routes: Iterable[Route]):
         self._routes: Sequence[Route] = tuple(routes)
+        self._matched: Halves[Route] = Halves(1024)
 
     def __iter__(self) -> Iterator[Route]:
         return iter(self._routes)
@@ -71,8 +73,14 @@ class Routes:
 
     def match(self, asked: Asked) -> Route:
         """The first route that takes a query.  Raises NotFound, naming the nearest models."""
+        place = (asked.operation, asked.model, asked.path)
+        matched = self._matched.get(place)
+        if matched is not None:
+            return matched
         for route in self._routes:
             if route.matches(asked):
+                if len(asked.model) + len(asked.path) <= 1024:
+                    self._matched.put(place, route, cost=1)
                 return route
         if asked.operation in MODEL_OPERATIONS:
             raise NotFound(_no_model(asked.model, self.known_models), param="model", code="model_not_found")

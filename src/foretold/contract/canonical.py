@@ -69,26 +69,25 @@ def in_utf16_units(name: str) -> bytes:
 def settle(value: Any) -> Any:
     """The value with every number in its canonical form; raises Unkeyable("number") where there is none."""
     kind = type(value)
-    if kind is str or value is None or kind is bool:
-        return value
     if kind is dict:
         for name, member in value.items():
-            settled = settle(member)
-            if settled is not member:
+            # Most of what there is are texts: they never make a call.
+            if type(member) is not str and (settled := settle(member)) is not member:
                 value[name] = settled
         return value
     if kind is list:
         for i, item in enumerate(value):
-            settled = settle(item)
-            if settled is not item:
+            if type(item) is not str and (settled := settle(item)) is not item:
                 value[i] = settled
         return value
     if kind is int:
         if -MAX_EXACT <= value <= MAX_EXACT:
             return value
         raise Unkeyable("number")
-    if kind is orjson.Fragment:
-        return value
+    return _settled_float(value) if kind is float else value
+
+
+def _settled_float(value: float) -> Any:
     if not -MAX_EXACT <= value <= MAX_EXACT:
         raise Unkeyable("number")
     if value.is_integer():

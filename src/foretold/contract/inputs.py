@@ -26,8 +26,8 @@ _TAKEN_OUT = frozenset(
     ]
 )
 _NEVER_IGNORED = frozenset({"messages", "input", "prompt", "model", "tools"})
-_SERVER_STATE = ("background", "previous_response_id", "conversation", "container")
-_REMOTE_TOOLS = ("web_search_options", "mcp_servers")
+_SERVER_STATE = frozenset({"store", "background", "previous_response_id", "conversation", "container"})
+_REMOTE_TOOLS = frozenset({"web_search_options", "mcp_servers"})
 
 
 def json_input(operation: str, value: Any, *, ignored: Iterable[str] = ()) -> str:
@@ -42,15 +42,14 @@ def keyed(operation: str, value: Any, *, ignored: Iterable[str] = ()) -> Any:
     """
     if operation not in OPENAI_SHAPED or not isinstance(value, dict):
         return value
-    left_out = _TAKEN_OUT.union(ignored_names(ignored))
-    members = {
-        name: member
-        for name, member in value.items()
-        if name not in left_out
-        and member is not None
-        and not _is_control(name, member)
-        and not _is_default(name, member)
-    }
+    left_out = _TAKEN_OUT.union(ignored_names(ignored)) if ignored else _TAKEN_OUT
+    members = {name: member for name, member in value.items() if name not in left_out and member is not None}
+    if isinstance(members.get("cache"), dict):
+        del members["cache"]  # a control
+    if "n" in members and type(members["n"]) is int and members["n"] == 1:
+        del members["n"]  # K6; `1 == True` in Python, so the kind is compared too
+    if members.get("logprobs") is False:
+        del members["logprobs"]
     if isinstance(members.get("stop"), str):
         members["stop"] = [members["stop"]]
     return _with_call_ids_numbered(operation, members)
@@ -108,11 +107,11 @@ def must_pass(operation: str, value: Any) -> str | None:
     """Why a query of this body may not be cached at all (rule K12): `server-state` or `remote-tool`; None if it may."""
     if operation not in OPENAI_SHAPED or not isinstance(value, dict):
         return None
-    if any(_is_asked(value.get(name)) for name in ("store", *_SERVER_STATE)):
+    if not _SERVER_STATE.isdisjoint(value) and any(_is_asked(value.get(name)) for name in _SERVER_STATE):
         return "server-state"
     if operation == "responses" and (isinstance(value.get("prompt"), dict) or _has_item_reference(value.get("input"))):
         return "server-state"
-    if any(value.get(name) is not None for name in _REMOTE_TOOLS):
+    if not _REMOTE_TOOLS.isdisjoint(value) and any(value.get(name) is not None for name in _REMOTE_TOOLS):
         return "remote-tool"
     tools = value.get("tools")
     if isinstance(tools, list) and any(_is_remote(tool) for tool in tools):
@@ -124,48 +123,49 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _is_control(name: str, member: Any) -> bool:
-    return name == "cache" and isinstance(member, dict)
-
-
-def _is_default(name: str, member: Any) -> bool:
-    """K6.  `1 == True` in Python, so kinds are compared too."""
-    if name == "n":
-        return type(member) is int and member == 1
-    return name == "logprobs" and member is False
-
-
-def _with_call_ids_numbered(operation: str, members: dict[str, Any]) -> dict[str, Any]:
+def _with_call_ids_numbered(operation: str, members: dict[str, Any]) -> Any:
     """K7: ids that only tie a call to its result become #0, #1 … in order of first appearance."""
-    numbers: dict[str, str] = {}
+    if operation == "chat":
+        messages = _items(members, "messages")
+        if any(isinstance(m, dict) and ("tool_calls" in m or "tool_call_id" in m) for m in messages):
+            return _each(members, "messages", _Numbers().of_chat_message)
+        return members
+    if operation == "responses":
+        numbers = _Numbers()
+        return _each(members, "input", lambda item: numbers.numbered(item, "call_id", "id"))
+    if operation == "messages":
+        numbers = _Numbers()
+        return _each(members, "messages", lambda message: _each(message, "content", numbers.of_content_block))
+    return members
 
-    def numbered(holder: Any, *names: str) -> Any:
+
+class _Numbers:
+    def __init__(self) -> None:
+        self._numbers: dict[str, str] = {}
+
+    def numbered(self, holder: Any, *names: str) -> Any:
+        """The holder with the ids under these names numbered."""
         if not isinstance(holder, dict) or not any(isinstance(holder.get(n), str) for n in names):
             return holder
-        own = {n: numbers.setdefault(holder[n], f"#{len(numbers)}") for n in names if isinstance(holder.get(n), str)}
+        own = {n: self._number(holder[n]) for n in names if isinstance(holder.get(n), str)}
         return {**holder, **own}
 
-    def each(holder: Any, name: str, change: Callable[[Any], Any]) -> Any:
-        if not isinstance(holder, dict) or not isinstance(holder.get(name), list):
-            return holder
-        return {**holder, name: [change(item) for item in holder[name]]}
+    def of_chat_message(self, message: Any) -> Any:
+        return _each(self.numbered(message, "tool_call_id"), "tool_calls", lambda call: self.numbered(call, "id"))
 
-    def chat_message(message: Any) -> Any:
-        return each(numbered(message, "tool_call_id"), "tool_calls", lambda call: numbered(call, "id"))
-
-    def content_block(block: Any) -> Any:
+    def of_content_block(self, block: Any) -> Any:
         own = ("id",) if isinstance(block, dict) and block.get("type") == "tool_use" else ()
-        return numbered(block, *own, "tool_use_id")
+        return self.numbered(block, *own, "tool_use_id")
 
-    changed: dict[str, Any] = members
-    if operation == "chat":
-        if any(isinstance(m, dict) and ("tool_calls" in m or "tool_call_id" in m) for m in _items(members, "messages")):
-            changed = each(members, "messages", chat_message)
-    elif operation == "responses":
-        changed = each(members, "input", lambda item: numbered(item, "call_id", "id"))
-    elif operation == "messages":
-        changed = each(members, "messages", lambda message: each(message, "content", content_block))
-    return changed
+    def _number(self, given: str) -> str:
+        return self._numbers.setdefault(given, f"#{len(self._numbers)}")
+
+
+def _each(holder: Any, name: str, change: Callable[[Any], Any]) -> Any:
+    """The holder with every item of its list under this name changed."""
+    if not isinstance(holder, dict) or not isinstance(holder.get(name), list):
+        return holder
+    return {**holder, name: [change(item) for item in holder[name]]}
 
 
 def _items(holder: dict[str, Any], name: str) -> list[Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 KEYED_HEADERS = frozenset(
     ["anthropic-version", "anthropic-beta", "openai-beta", "openai-organization", "openai-project"]
@@ -13,8 +14,7 @@ INERT_HEADERS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(msgspec.Struct, frozen=True):
     """The ten members of a key but its version.
 
     `operation` is one word for a known operation, else `json <path>` or `get <path>`; `input` is the digest of the

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 NODE, EDGE = "Foretold", "Foretold-Edge"
 
 
-@dataclass(frozen=True, slots=True)
-class CacheStatus:
+class CacheStatus(msgspec.Struct, frozen=True):
     """One member of the list.  Either a hit with its ttl, or forwarded for a reason of RFC 9211 section 2.2."""
 
     cache: str = NODE

@@ -17,7 +17,7 @@ _ALWAYS_FINISHED = ("stop", "tool_calls", "function_call")
 
 def has_limit(body: Any) -> bool:
     """Whether a request limits its own answer, so that `length` is what it asked for."""
-    return isinstance(body, Mapping) and any(body.get(name) is not None for name in _LIMITS)
+    return isinstance(body, dict) and any(body.get(name) is not None for name in _LIMITS)
 
 
 def why_not(operation: str, status: int, value: Any, *, limited: bool) -> str | None:

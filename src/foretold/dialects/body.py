@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -12,8 +11,7 @@ from foretold.contract.canonical import Unkeyable, read
 from foretold.errors import Malformed
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(NamedTuple):
     """A settled value; or, where `unkeyable` says why there is none, the members a query is routed by."""
 
     value: Any

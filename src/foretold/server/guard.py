@@ -84,7 +84,16 @@ class Guard:
         bare = Request(request.method, request.path, query, request.headers)
         own_credential = self._scope.own_credential(credentials)
         for_pages = raw(cors(request))
-        return Head(bare, dialect, tenant, own_credential, controls, cors=for_pages, cors_lines=lines_of(for_pages))
+        return Head(
+            request=bare,
+            dialect=dialect,
+            tenant=tenant,
+            own_credential=own_credential,
+            controls=controls,
+            cors=for_pages,
+            cors_lines=lines_of(for_pages),
+            if_none_match=next((value for name, value in request.headers if name == "if-none-match"), None),
+        )
 
     def dialect_or(self, request: Request | None, otherwise: Dialect) -> Dialect:
         """In whose words an error is told that came before, or instead of, a dialect."""
