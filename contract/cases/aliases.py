@@ -211,6 +211,14 @@ _LITELLM = [
         ignored_aliases=["cache.namespace"],
     ),
     _body("a namespace that is a number can't be read", {"namespace": 1}, ignored_aliases=["cache.namespace"]),
+    _body("a name of 32 characters in the body is told", {"x" * 32: 1}, ignored_aliases=["cache." + "x" * 32]),
+    _body("a longer name in the body is not told", {"x" * 33: 1}, ignored_aliases=["cache"]),
+    _body("an empty name in the body is not told", {"": 1}, ignored_aliases=["cache"]),
+    _body(
+        "of many names that can't be read the first 8 are told",
+        {f"x{n}": 1 for n in range(9)},
+        ignored_aliases=[f"cache.x{n}" for n in range(8)],
+    ),
     _body("an unknown name in the body can't be read", {"use-cache": True}, ignored_aliases=["cache.use-cache"]),
     _body("a name that can't stand in a header is not told", {"caf\xe9": 1}, ignored_aliases=["cache"]),
     _body(

@@ -104,6 +104,12 @@ _OWN = [
         ["foretold-tags", " ".join(f"t{n}" for n in range(16))],
         ["foretold-tags", "one-more"],
     ),
+    _own(
+        "8 namespaces may be nested",
+        *(["foretold-namespace", f"n{n}"] for n in range(8)),
+        children=[f"n{n}" for n in range(8)],
+    ),
+    _bad("9 nested namespaces are refused", *(["foretold-namespace", f"n{n}"] for n in range(9))),
     _bad("an empty namespace is refused", ["foretold-namespace", " "]),
     _bad("a namespace of 257 characters is refused", ["foretold-namespace", "x" * 257]),
     _bad("a namespace with a line feed is refused", ["foretold-namespace", "ignore\nseed"]),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import msgspec
 import orjson
 from msgspec.structs import replace
@@ -11,6 +14,10 @@ from foretold.memo import Head
 from foretold.ports import Asked, Forwarded
 from foretold.projections.shapes import WHOLE_OF
 from foretold.routes import Route
+
+_TOLERANT = json.JSONDecoder(parse_int=float)
+_SPACES = re.compile(r"[ \t\r\n]*")
+_BETWEEN = re.compile(r"[ \t\r\n]*[:,]?[ \t\r\n]*")
 
 
 def forwarded(head: Head, asked: Asked, route: Route) -> Forwarded:
@@ -43,9 +50,32 @@ def asking_for_usage(asked: Asked, route: Route) -> tuple[Asked, bool]:
 
 def raw_members(body: bytes) -> dict[str, bytes]:
     """The members of a JSON object, each value in its own bytes."""
-    decoded = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    try:
+        decoded = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    except msgspec.DecodeError:
+        return _scanned_members(body.decode())  # a lone surrogate, which a tolerant reader takes
     return {name: bytes(raw) for name, raw in decoded.items()}
 
 
+def _scanned_members(text: str) -> dict[str, bytes]:
+    members: dict[str, bytes] = {}
+    at = _SPACES.match(text, text.index("{") + 1).end()  # type: ignore[union-attr]
+    while text[at] != "}":
+        name, at = _TOLERANT.raw_decode(text, at)
+        at = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]
+        began = at
+        _, at = _TOLERANT.raw_decode(text, at)
+        members[name] = text[began:at].encode()
+        at = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]
+    return members
+
+
 def from_raw_members(members: dict[str, bytes]) -> bytes:
-    return b"{" + b",".join(orjson.dumps(name) + b":" + raw for name, raw in members.items()) + b"}"
+    return b"{" + b",".join(_text(name) + b":" + raw for name, raw in members.items()) + b"}"
+
+
+def _text(name: str) -> bytes:
+    try:
+        return orjson.dumps(name)
+    except TypeError:
+        return json.dumps(name).encode()  # a lone surrogate goes out as the escape it came as

@@ -65,14 +65,14 @@ class Held:
 class Shared:
     """The first of equal values, for all who hold one; forgets what is not met again."""
 
-    def __init__(self, limit: int = 8192):
-        self._values: Halves[Hashable] = Halves(limit)
-        self._tags: Halves[Mapping[str, str]] = Halves(limit)
+    def __init__(self, limit_bytes: int = 8 * 2**20):
+        self._values: Halves[Hashable] = Halves(limit_bytes)
+        self._tags: Halves[Mapping[str, str]] = Halves(limit_bytes)
 
     def one(self, value: V) -> V:
         found = self._values.get(value)
         if found is None:
-            self._values.put(value, value, cost=1)
+            self._values.put(value, value, cost=_cost_of(value))
             return value
         return found  # type: ignore[return-value]
 
@@ -80,9 +80,16 @@ class Shared:
         key = tuple(tags.items())
         found = self._tags.get(key)
         if found is None:
-            self._tags.put(key, tags, cost=1)
+            self._tags.put(key, tags, cost=_cost_of(key))
             return tags
         return found
+
+
+def _cost_of(value: object) -> int:
+    """Roughly the bytes a text, or a tuple of them, takes with its place."""
+    if isinstance(value, tuple):
+        return 100 + sum(_cost_of(part) for part in value)
+    return 100 + (len(value) if isinstance(value, str) else 0)
 
 
 def lifetimes_of(record: Record) -> Lifetimes:

@@ -8,6 +8,7 @@ credentials change.  Bounded by halves: when the young half is full it becomes t
 from __future__ import annotations
 
 import hashlib
+import itertools
 import secrets
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -32,7 +33,7 @@ HEAD_BYTES = 4096
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Head:
-    """A request's head after all guards; two heads are one only if they are the same object.
+    """A request's head after all guards; no two have the same `number`.
 
     `own_credential` names the header that a route may pass to its upstream; `cors` are the headers that a web page
     which was let in needs with every answer.  `counting` remembers the headers that count, by operation and route.
@@ -47,6 +48,7 @@ class Head:
     cors_lines: bytes = b""
     if_none_match: str | None = None
     counting: dict[tuple[str, Route], tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    number: int = field(default_factory=itertools.count().__next__)
 
 
 class Plain(NamedTuple):
@@ -78,6 +80,13 @@ class Named(msgspec.Struct, frozen=True, eq=False):
     def detail(self) -> str | None:
         return self.place[3]
 
+    @property
+    def own_bytes(self) -> int:
+        """What callers can make long of it."""
+        query = self.query
+        headers = sum(len(name) + len(value) for name, value in query.headers) if query.headers else 0
+        return len(query.model) + len(query.query) + headers + len(self.if_none_match or "")
+
 
 class Memo:
     def __init__(self, *, head_bytes: int = 16 * 1024 * 1024, body_bytes: int = 32 * 1024 * 1024):
@@ -103,10 +112,15 @@ class Memo:
         self._plain.put(raw, plain, cost=len(raw) + PLAIN_BYTES)
 
     def named(self, head: Head, body: bytes) -> Named | None:
-        return self._named.get((head, body if len(body) <= LONGEST_BODY_KEPT else self._mark(body)))
+        # By the head's number, so that what is remembered of a body doesn't keep a forgotten head in memory.
+        return self._named.get((head.number, body if len(body) <= LONGEST_BODY_KEPT else self._mark(body)))
 
     def keep_named(self, head: Head, body: bytes, named: Named) -> None:
-        self._named.put((head, self._mark(body)), named, cost=min(len(body), LONGEST_BODY_KEPT) + NAMED_BYTES)
+        cost = min(len(body), LONGEST_BODY_KEPT) + NAMED_BYTES + named.own_bytes
+        if named.own_bytes <= LONGEST_BODY_KEPT:
+            self._named.put(
+                (head.number, body if len(body) <= LONGEST_BODY_KEPT else self._mark(body)), named, cost=cost
+            )
 
     def clear(self) -> None:
         self._heads.clear()
@@ -114,7 +128,5 @@ class Memo:
         self._named.clear()
 
     def _mark(self, body: bytes) -> object:
-        """A short body itself, compared in full; of a longer one a keyed digest that nobody can aim at."""
-        if len(body) <= LONGEST_BODY_KEPT:
-            return body
+        """Of a long body a keyed digest that nobody can aim at; a short one is compared in full."""
         return len(body), hashlib.blake2b(body, key=self._salt).digest()

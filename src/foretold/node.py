@@ -46,6 +46,7 @@ class Prepared(NamedTuple):
     status: CacheStatus
     named: Named | None
     permit: Permit
+    is_only_if_cached: bool
 
 
 class Node:
@@ -97,11 +98,14 @@ class Node:
             return looked
         asked = head.dialect.read(head.request, body, head.controls)
         controls = head.controls.stricter(asked.controls)
+        only = controls.only_if_cached
         route = self.routes.match(asked)
         outcome.operation, outcome.model, outcome.route = asked.operation, asked.model, route.name
         permit = policy.permit(asked, controls, route_stores=route.stores)
         if permit.is_pass:
-            return Prepared(head, asked, route, CacheStatus(forwarded="bypass", detail=permit.detail), None, permit)
+            return Prepared(
+                head, asked, route, CacheStatus(forwarded="bypass", detail=permit.detail), None, permit, only
+            )
 
         if named is None:
             named = naming.named(head, asked, controls, route, self.scope)
@@ -111,7 +115,7 @@ class Node:
                 if isinstance(looked, Hit):
                     return looked
         status = CacheStatus(forwarded=permit.forwarded, key=None if route.shared else named.key, detail=permit.detail)
-        return Prepared(head, asked, route, status if looked is None else looked.told(status), named, permit)
+        return Prepared(head, asked, route, status if looked is None else looked.told(status), named, permit, only)
 
     async def far(self, prepared: Prepared, outcome: Outcome) -> Answer | Hit:
         """The answer of a query that was not near.
@@ -120,6 +124,8 @@ class Node:
         """
         asked, named, status = prepared.asked, prepared.named, prepared.status
         if named is None:
+            if prepared.is_only_if_cached:
+                raise self._not_kept(outcome)
             return await self._pass(prepared, status, outcome)
         if prepared.permit.may_read and self.tiers.has_far:
             found = await self.tiers.look_far(named.key, named.query.namespace)
@@ -129,9 +135,8 @@ class Node:
                     hit.tell(outcome)
                     return hit
                 status = hit.told(status)
-        if named.controls.only_if_cached:
-            outcome.how, outcome.detail = How.MISS, "only-if-cached"
-            raise NotKept("only-if-cached, and no usable answer is kept for this query")
+        if prepared.is_only_if_cached:
+            raise self._not_kept(outcome)
         if asked.method == "HEAD":
             return await self._pass(prepared, CacheStatus(forwarded="bypass", detail="head"), outcome)
         ride = self.flights.join(named.key, usage=named.usage) if prepared.permit.may_join else None
@@ -196,6 +201,10 @@ class Node:
             finishes_alone=route.finishes_alone,
             tells_usage=tells_usage,
         )
+
+    def _not_kept(self, outcome: Outcome) -> NotKept:
+        outcome.how, outcome.detail = How.MISS, "only-if-cached"
+        return NotKept("only-if-cached, and no usable answer is kept for this query")
 
     async def _ride(self, ride: Ride, named: Named, status: CacheStatus, outcome: Outcome) -> Answer:
         outcome.how = How.COLLAPSED if status.collapsed else How.MISS

@@ -22,6 +22,8 @@ from foretold.tiers import Found, Tiers
 # Measured by bench/memory.py: a Ready and its lines, beside the body.
 LINES_BYTES = 700
 HIT_BYTES = 450
+# Two shapes, with and without usage, safe or not; the rest are callers whose aliases can't be read.
+MOST_PLACES = 12
 
 _HIT = (b"cf-aig-cache-status", b"HIT")
 _CACHE_CONTROL = {
@@ -112,8 +114,10 @@ def hit(found: Found, judged: Judged, named: Named, *, tiers: Tiers, now_ms: int
         held.ready = {}
     ready: Ready | None = held.ready.get(named.place)
     if ready is None:
-        ready = held.ready[named.place] = Ready(held, named)
-        tiers.grown(held, ready.kept_bytes)
+        ready = Ready(held, named)
+        if len(held.ready) < MOST_PLACES:
+            held.ready[named.place] = ready
+            tiers.grown(held, ready.kept_bytes)
     is_second = ready.since_ms <= now_ms < ready.until_ms
     if not is_second:
         ready.age(judged, named, held.key)

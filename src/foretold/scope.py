@@ -14,6 +14,8 @@ from foretold.contract.namespace import (
 )
 from foretold.halves import Halves
 
+_KNOWN_BYTES = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Namespaces:
@@ -35,7 +37,7 @@ class Scope:
         """`tenants`: hex SHA-256 of each API key → tenant; None where no API keys are set."""
         self._secret = secret
         self._tenants = dict(tenants) if tenants is not None else None
-        self._known: Halves[Namespaces] = Halves(8192)
+        self._known: Halves[Namespaces] = Halves(8 * 2**20)
 
     @property
     def has_api_keys(self) -> bool:
@@ -67,7 +69,7 @@ class Scope:
         found = self._known.get(asked)
         if found is None:
             found = self._derived(tenant if shared_route is None else f"shared:{shared_route}", children, ignored)
-            self._known.put(asked, found, cost=1)
+            self._known.put(asked, found, cost=_KNOWN_BYTES + sum(map(len, (tenant, *children, *ignored))))
         return found
 
     def _derived(self, whose: str, children: tuple[str, ...], ignored: tuple[str, ...]) -> Namespaces:

@@ -154,6 +154,19 @@ async def test_only_if_cached_is_a_hit_or_a_504_and_never_a_call(upstream, tmp_p
     assert counted == {"hit": 1, "stale": 0, "collapsed": 0, "miss": 2, "pass": 0, "error": 0}
 
 
+@pytest.mark.parametrize("passing", [{"cache-control": "only-if-cached, no-store"}, {"cf-aig-skip-cache": "true"}])
+async def test_only_if_cached_asks_nobody_even_where_the_query_passes(upstream, tmp_path, passing):
+    headers = {"cache-control": "only-if-cached", **passing}
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        await node.chat("hello")
+        passed = await node.chat("hello", headers)
+        side_effect = await node.chat("hello", {"cache-control": "only-if-cached"}, store=True)
+        undeclared = await node.send("GET", "/v1/files", headers={"cache-control": "only-if-cached"})
+
+    assert [a.status for a in (passed, side_effect, undeclared)] == [504, 504, 504]
+    assert len(upstream.calls) == 1
+
+
 @pytest.mark.parametrize(
     ("header", "value"),
     [

@@ -225,3 +225,32 @@ async def _announce(node, *, length: int) -> bytes:
 
 def test_bodies_here_are_json_but_for_what_they_are_about():
     assert json.loads(body_with(b'"seed":1'))["seed"] == 1
+
+
+async def test_controls_are_taken_out_of_a_body_with_a_lone_surrogate_too(upstream, tmp_path):
+    sent = body_with(b'"cache" : {"no-cache":true} , "stop":"\\ud800" ,"\\udfff":1')
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        answer = await node.send("POST", CHAT, sent)
+
+    assert answer.status == 200
+    assert answer.cache_status == "Foretold; fwd=bypass; detail=unkeyable-surrogate"
+    assert upstream.calls[0].body == (
+        b'{"model":"m","messages":[{"role":"user","content":"hello"}],"stop":"\\ud800","\\udfff":1}'
+    )
+
+
+async def test_a_cache_object_with_many_members_costs_no_more_than_its_length(upstream, tmp_path):
+    many = ",".join(f'"x{i}":1' for i in range(100_000))
+    sent = body_with(b'"cache":{' + many.encode() + b"}")
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        async with asyncio.timeout(5):
+            answer = await node.send("POST", CHAT, sent)
+
+    assert answer.cache_status.endswith("detail=ignored-cache.x0")
+
+
+async def test_no_name_of_a_callers_makes_an_answers_head_long(upstream, tmp_path):
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        answer = await node.send("POST", CHAT, body_with(b'"cache":{"' + b"x" * 1_000_000 + b'":1}'))
+
+    assert answer.cache_status.endswith("detail=ignored-cache")

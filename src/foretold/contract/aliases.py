@@ -17,6 +17,7 @@ from foretold.contract.inputs import ignored_names
 MAX_BUCKETS = 100
 
 _DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d)?")
+_TELLABLE = re.compile(r"[ -~]{1,32}")
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, None: 1000}
 _CAREFREE = ("x-portkey-cache", "x-bf-cache-type", "x-bf-cache-threshold")
 
@@ -61,7 +62,7 @@ def _body_control(name: str, said: Any) -> Controls:
     if name in ("ttl", "s-maxage", "s-max-age") and _is_whole(said) and 0 <= said <= CEILING_S:
         seconds = int(said)
         return Controls(store_ttl_s=seconds) if name == "ttl" else Controls(max_age_s=seconds)
-    return _unread(f"cache.{name}" if name.isascii() and name.isprintable() else "cache")
+    return _unread(f"cache.{name}" if _TELLABLE.fullmatch(name) else "cache")
 
 
 def _is_whole(said: Any) -> bool:

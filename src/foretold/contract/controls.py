@@ -20,6 +20,9 @@ from foretold.errors import BadControl
 OWN = ("foretold-ttl", "foretold-tags", "foretold-sample", "foretold-namespace", "foretold-pace")
 MAX_SAMPLE = 99
 MAX_LABEL = 256
+MAX_NESTED = 8
+# So many unreadable aliases are told of.
+MAX_TOLD = 8
 
 _DIGITS = re.compile(r"[0-9]{1,15}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -65,7 +68,7 @@ class Controls:
             children=(*self.children, *other.children),
             ignored=(*self.ignored, *other.ignored),
             pace_recorded=self.pace_recorded or other.pace_recorded,
-            ignored_aliases=(*self.ignored_aliases, *other.ignored_aliases),
+            ignored_aliases=(*self.ignored_aliases, *other.ignored_aliases)[:MAX_TOLD],
         )
 
 
@@ -90,17 +93,18 @@ def split_query(query: str) -> tuple[list[tuple[str, str]], str]:
 def own_controls(pairs: Iterable[tuple[str, str]]) -> Controls:
     """The controls of our own family among headers or query members.
 
-    Raises BadControl for an unknown `foretold-*` name, a value that can't be read or more tags than are allowed.
+    Raises BadControl for an unknown `foretold-*` name, a value that can't be read or more of them than are allowed.
     """
     settled = NONE
     for name, value in pairs:
         name, value = name.lower(), value.strip(" \t")
-        if name.startswith("foretold-"):
-            settled = settled.stricter(_own(name, value))
-    if len(settled.tags) > MAX_CALLER_TAGS:
-        raise BadControl(
-            f"foretold-tags has {len(settled.tags)} tags: at most {MAX_CALLER_TAGS}", param="foretold-tags"
-        )
+        if not name.startswith("foretold-"):
+            continue
+        settled = settled.stricter(_own(name, value))
+        if len(settled.tags) > MAX_CALLER_TAGS:
+            raise BadControl(f"foretold-tags: at most {MAX_CALLER_TAGS} tags are taken", param="foretold-tags")
+        if len(settled.children) > MAX_NESTED:
+            raise BadControl(f"foretold-namespace: at most {MAX_NESTED} are nested", param="foretold-namespace")
     return settled
 
 

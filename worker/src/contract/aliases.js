@@ -16,7 +16,7 @@ export const MAX_BUCKETS = 100;
 const DURATION = /^([0-9]{1,9})(ms|s|m|h|d)?$/;
 const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const BUCKETS = /^[0-9]{1,3}$/;
-const PRINTABLE = /^[ -~]*$/;
+const TELLABLE = /^[ -~]{1,32}$/;
 const CAREFREE = ["x-portkey-cache", "x-bf-cache-type", "x-bf-cache-threshold"];
 
 /**
@@ -52,7 +52,7 @@ function bodyControl(name, said) {
   if (["ttl", "s-maxage", "s-max-age"].includes(name) && isWhole(said) && said >= 0 && said <= CEILING_S) {
     return controls(name === "ttl" ? { storeTtlS: said } : { maxAgeS: said });
   }
-  return unread(PRINTABLE.test(name) ? `cache.${name}` : "cache");
+  return unread(TELLABLE.test(name) ? `cache.${name}` : "cache");
 }
 
 function isWhole(said) {

@@ -14,6 +14,9 @@ import { divided, trimmed } from "./query.js";
 export const OWN = ["foretold-ttl", "foretold-tags", "foretold-sample", "foretold-namespace", "foretold-pace"];
 export const MAX_SAMPLE = 99;
 export const MAX_LABEL = 256;
+export const MAX_NESTED = 8;
+// So many unreadable aliases are told of.
+export const MAX_TOLD = 8;
 
 const DIGITS = /^[0-9]{1,15}$/;
 const CONTROL = /[\x00-\x1f\x7f]/;
@@ -63,7 +66,7 @@ export function stricter(first, second) {
     children: [...first.children, ...second.children],
     ignored: [...first.ignored, ...second.ignored],
     paceRecorded: first.paceRecorded || second.paceRecorded,
-    ignoredAliases: [...first.ignoredAliases, ...second.ignoredAliases],
+    ignoredAliases: [...first.ignoredAliases, ...second.ignoredAliases].slice(0, MAX_TOLD),
   };
 }
 
@@ -83,16 +86,20 @@ export function splitQuery(query) {
 /**
  * The controls of our own family among headers or query members.
  *
- * Throws BadControl for an unknown `foretold-*` name, a value that can't be read or more tags than are allowed.
+ * Throws BadControl for an unknown `foretold-*` name, a value that can't be read or more of them than are allowed.
  */
 export function ownControls(pairs) {
   let settled = NONE;
   for (const [given, value] of pairs) {
     const name = given.toLowerCase();
-    if (name.startsWith("foretold-")) settled = stricter(settled, own(name, trimmed(value)));
-  }
-  if (settled.tags.length > MAX_CALLER_TAGS) {
-    throw bad("foretold-tags", `has ${settled.tags.length} tags: at most ${MAX_CALLER_TAGS}`);
+    if (!name.startsWith("foretold-")) continue;
+    settled = stricter(settled, own(name, trimmed(value)));
+    if (settled.tags.length > MAX_CALLER_TAGS) {
+      throw new BadControl(`foretold-tags: at most ${MAX_CALLER_TAGS} tags are taken`, { param: "foretold-tags" });
+    }
+    if (settled.children.length > MAX_NESTED) {
+      throw new BadControl(`foretold-namespace: at most ${MAX_NESTED} are nested`, { param: "foretold-namespace" });
+    }
   }
   return settled;
 }
