@@ -29,10 +29,11 @@ sys.path.insert(0, str(HERE.parent / "src"))
 from cases import CHAT, NEW, NUMBER  # noqa: E402 - the sources of this tree come first
 from servers import Mock  # noqa: E402
 
-from foretold.assemble import application, assemble  # noqa: E402
+from foretold.assemble import assemble  # noqa: E402
 from foretold.config import load  # noqa: E402
 from foretold.contract.record import open_sealed, pack  # noqa: E402
 from foretold.datafolder import DataFolder  # noqa: E402
+from foretold.live import Live  # noqa: E402
 from foretold.memo import Memo  # noqa: E402
 from foretold.node import Node  # noqa: E402
 from foretold.server.app import App  # noqa: E402
@@ -100,7 +101,7 @@ async def asking(*, memory: str = "1024 GiB") -> AsyncIterator[Asking]:
         try:
             config = load(f'[upstreams.mock]\nurl = "{mock.url}/v1"\n[[tiers]]\nstore = "memory"\nlimit = "{memory}"\n')
             assembled = assemble(config, DataFolder(folder / "data"), model_files={}, run_folder=folder)
-            app = application(config, assembled, base_url="", is_ready=lambda: True)
+            app = Live(config, assembled, base_url="", is_ready=lambda: True, read=lambda: config).app
             yield Asking(app, assembled.node, assembled.secret)
             await assembled.node.close()
         finally:

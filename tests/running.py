@@ -14,10 +14,10 @@ from typing import Any
 
 import aiohttp
 
-from foretold.assemble import Assembled, application, assemble, wall_ms
-from foretold.config import load
+from foretold.assemble import Assembled, assemble, wall_ms
+from foretold.config import Config, load
 from foretold.datafolder import DataFolder
-from foretold.server.admin import Admin
+from foretold.live import Live
 from foretold.server.serve import bind, server_for
 from tests.asking import chat_body
 
@@ -51,9 +51,11 @@ class Answered:
 
 
 class Client:
-    def __init__(self, url: str, assembled: Assembled, admin: Admin):
+    def __init__(self, url: str, assembled: Assembled, live: Live, written: list[str]):
         self.url = url
-        self.admin = admin
+        self.live = live
+        self.admin = live.app.admin
+        self.written = written
         self.assembled = assembled
         self.node = assembled.node
         self._session = aiohttp.ClientSession(auto_decompress=False)
@@ -80,6 +82,11 @@ class Client:
     async def purge(self, **asked: Any) -> Answered:
         return await self.post("/-/cache/purge", asked, self.admin_headers)
 
+    async def reload(self, settings: str) -> Answered:
+        """Writes other settings down, and lets the node read them."""
+        self.written[0] = settings
+        return await self.post("/-/config/reload", {}, self.admin_headers)
+
     async def stats(self) -> Any:
         return (await self.send("GET", "/-/stats", headers=self.admin_headers)).json
 
@@ -101,15 +108,22 @@ async def running(settings: str, folder: Path, *, now_ms: Callable[[], int] = wa
     config = dataclasses.replace(config, server=dataclasses.replace(config.server, port=port))
     assembled = assemble(config, DataFolder(folder), model_files={}, run_folder=folder, now_ms=now_ms)
     url = f"http://127.0.0.1:{port}"
-    app = application(config, assembled, base_url=f"{url}/v1", is_ready=lambda: True)
-    server = server_for(app, config.server)
+    written = [settings]
+
+    def read() -> Config:
+        config = load(written[0])
+        return dataclasses.replace(config, server=dataclasses.replace(config.server, port=port))
+
+    live = Live(config, assembled, base_url=f"{url}/v1", is_ready=lambda: True, read=read)
+    server = server_for(live.app, config.server)
     serving = asyncio.create_task(server.serve(sockets=[sock]))
-    client = Client(url, assembled, app.admin)
+    client = Client(url, assembled, live, written)
     try:
         yield client
     finally:
         await client.close()
         server.should_exit = True
         await serving
+        await live.close()
         await assembled.node.close()
         sock.close()

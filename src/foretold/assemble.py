@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,6 @@ from foretold.config.settings import Config, ModelSettings, RouteSettings, TierS
 from foretold.config.values import Secret
 from foretold.contract.freshness import Lifetimes
 from foretold.datafolder import DataFolder, default_path
-from foretold.dialects.table import Dialects
 from foretold.generations import FileGenerations
 from foretold.keeping import Keeping
 from foretold.models.host import Host
@@ -24,14 +23,9 @@ from foretold.origins.local import LocalOrigin
 from foretold.origins.predict import TextPredictions
 from foretold.origins.upstream import Timeouts, Upstream
 from foretold.ports import Origin
-from foretold.purging import Purging
 from foretold.routes import Route, Routes
 from foretold.scope import Scope
-from foretold.server.admin import Admin
-from foretold.server.app import App
-from foretold.server.bodies import Bodies
-from foretold.server.guard import Doors, Guard
-from foretold.server.models import Models
+from foretold.server.guard import Doors
 from foretold.stores.disk import DiskStore
 from foretold.stores.memory import MemoryStore
 from foretold.tier import Tier
@@ -57,6 +51,8 @@ class Assembled:
     secret: bytes
     admin_token: str
     models: tuple[LocalModel, ...]
+    local: Mapping[str, LocalOrigin]
+    upstreams: Mapping[str, Upstream]
     disk_set_aside: Path | None
 
 
@@ -90,38 +86,36 @@ def assemble(
     Raises ConfigError or StoreError.
     """
     secret = folder.secret()
-    models = tuple(_local_model(m, model_files[m.name], run_folder) for m in models_of(config))
+    models = local_models_of(config, model_files, run_folder)
     local = {m.manifest.name: LocalOrigin(m.host, m.manifest) for m in models}
-    origins: dict[str, Origin] = {**{u.name: _upstream(u) for u in config.upstreams}, **local}
-    manifests = {m.manifest.name: m.manifest for m in models}
-    routes = Routes(_routes(config, origins, manifests, {name: origin.engine for name, origin in local.items()}))
+    upstreams = {u.name: upstream_of(u) for u in config.upstreams}
     memory, below, set_aside = _stores(config, folder, now_ms)
     tiers = Tiers(memory, below, secret=secret, now_ms=now_ms)
     node = Node(
-        scope=Scope(secret, tenants={k.sha256: k.tenant for k in config.api_keys} if config.api_keys else None),
-        routes=routes,
+        scope=scope_of(config, secret),
+        routes=routes_of(config, upstreams, local),
         tiers=tiers,
         keeping=Keeping(tiers, secret=secret, largest_bytes=config.cache.record_limit, now_ms=now_ms),
         generations=FileGenerations(folder.generations, secret),
         counters=Counters(),
         now_ms=now_ms,
+        only_observes=config.mode == "observe",
     )
-    return Assembled(node, secret, folder.admin_token(), models, set_aside)
+    return Assembled(node, secret, folder.admin_token(), models, local, upstreams, set_aside)
 
 
-def application(config: Config, assembled: Assembled, *, base_url: str, is_ready: Callable[[], bool]) -> App:
-    node, server = assembled.node, config.server
-    doors = Doors.of(
+def local_models_of(config: Config, model_files: Mapping[str, Path], run_folder: Path) -> tuple[LocalModel, ...]:
+    return tuple(_local_model(m, model_files[m.name], run_folder) for m in models_of(config))
+
+
+def scope_of(config: Config, secret: bytes) -> Scope:
+    return Scope(secret, tenants={k.sha256: k.tenant for k in config.api_keys} if config.api_keys else None)
+
+
+def doors_of(config: Config) -> Doors:
+    server = config.server
+    return Doors.of(
         bound_to=server.host, is_loopback=is_loopback(server.host), hosts=server.hosts, origins=server.allowed_origins
-    )
-    bodies = Bodies(limit_bytes=server.body_limit, together_bytes=server.bodies_together)
-    purging = Purging(node, assembled.secret)
-    return App(
-        node,
-        guard=Guard(doors, node.scope, Dialects(node.routes, base_url=base_url), bodies),
-        bodies=bodies,
-        admin=Admin(node, purging, bodies, token=assembled.admin_token, is_ready=is_ready),
-        models=Models(node.routes, node.scope),
     )
 
 
@@ -148,7 +142,7 @@ def _local_model(settings: ModelSettings, file: Path, run_folder: Path) -> Local
     return LocalModel(settings, manifest, Host(manifest, file, run_folder, threads=settings.threads or None))
 
 
-def _upstream(settings: UpstreamSettings) -> Upstream:
+def upstream_of(settings: UpstreamSettings) -> Upstream:
     return Upstream(
         settings.name,
         settings.url,
@@ -161,34 +155,27 @@ def _upstream(settings: UpstreamSettings) -> Upstream:
     )
 
 
-def _routes(
-    config: Config, origins: Mapping[str, Origin], manifests: Mapping[str, Manifest], engines: Mapping[str, str]
-) -> list[Route]:
-    settings = config.routes or tuple(_default_routes(config, manifests))
-    routes = [_route(r, config, origins, manifests.get(r.model), engines.get(r.model)) for r in settings]
+def routes_of(config: Config, upstreams: Mapping[str, Upstream], local: Mapping[str, LocalOrigin]) -> Routes:
+    origins: dict[str, Origin] = {**upstreams, **local}
+    settings = config.routes or tuple(_default_routes(config, local))
+    routes = [_route(r, config, origins, local.get(r.model)) for r in settings]
     undeclared = _undeclared_upstream(config)
     if undeclared is not None:
         chain = Chain([origins[undeclared]], retries=0)
         routes.append(Route(name="undeclared", kind="undeclared", origin=chain, stores=False))
-    return routes
+    return Routes(routes)
 
 
-def _default_routes(config: Config, manifests: Mapping[str, Manifest]) -> list[RouteSettings]:
+def _default_routes(config: Config, local: Iterable[str]) -> list[RouteSettings]:
     """Without any written down: each local model by its name, all other models to the only upstream."""
-    routes = [RouteSettings(name=name, models=(name,), model=name) for name in manifests]
+    routes = [RouteSettings(name=name, models=(name,), model=name) for name in local]
     if len(config.upstreams) == 1:
         name = config.upstreams[0].name
         routes.append(RouteSettings(name=name, models=("*",), upstream=name))
     return routes
 
 
-def _route(
-    settings: RouteSettings,
-    config: Config,
-    origins: Mapping[str, Origin],
-    manifest: Manifest | None,
-    engine: str | None,
-) -> Route:
+def _route(settings: RouteSettings, config: Config, origins: Mapping[str, Origin], local: LocalOrigin | None) -> Route:
     upstreams = {u.name: u for u in config.upstreams}
     names = (settings.upstream or settings.model, *settings.fallback)
     speaks_json = settings.upstream != "" and upstreams[settings.upstream].speaks == "json"
@@ -211,11 +198,11 @@ def _route(
         asks_usage=settings.ask_usage,
         passes_credential=settings.pass_credential,
         finishes_alone=settings.finish_and_store,
-        revision=revision(manifest) if manifest is not None else settings.revision,
-        engine=engine,
+        revision=revision(local.manifest) if local is not None else settings.revision,
+        engine=local.engine if local is not None else None,
         keyed_headers=frozenset(settings.keyed_headers),
         inert_headers=frozenset(settings.inert_headers),
-        known_model=manifest.name if manifest is not None else None,
+        known_model=local.manifest.name if local is not None else None,
     )
 
 

@@ -39,6 +39,7 @@ class ForetoldError(Exception):
 
 
 class ConfigError(ForetoldError):
+    status = 422
     code = "config_invalid"
     exit_code = 3
 

@@ -60,7 +60,9 @@ class Node:
         generations: Generations,
         counters: Counters,
         now_ms: Callable[[], int],
+        only_observes: bool = False,
     ):
+        """A node that only observes asks an origin every time, and counts what it would have answered."""
         self.scope = scope
         self.routes = routes
         self.tiers = tiers
@@ -69,12 +71,13 @@ class Node:
         self.counters = counters
         self.memo = Memo()
         self.flights = Flights()
+        self.only_observes = only_observes
         self._now_ms = now_ms
 
     def find(self, head: Head, body: bytes) -> Hit | None:
         """The answer of a query met before whose record is in memory and good; None for everything else."""
         named = self.memo.named(head, body)
-        if named is None:
+        if named is None or self.only_observes:
             return None
         now_ms = self._now_ms()
         held = self.tiers.in_memory(named.key, named.query.namespace, now_ms)
@@ -94,7 +97,7 @@ class Node:
         """The answer in memory or on disk, or all that was found out on the way.  Raises ForetoldError."""
         named = self.memo.named(head, body)
         looked = self._look(named) if named is not None else None
-        if isinstance(looked, Hit):
+        if isinstance(looked, Hit) and not self.only_observes:
             return looked
         asked = head.dialect.read(head.request, body, head.controls)
         controls = head.controls.stricter(asked.controls)
@@ -112,10 +115,11 @@ class Node:
             if permit.may_read:
                 self.memo.keep_named(head, body, named)
                 looked = self._look(named)
-                if isinstance(looked, Hit):
-                    return looked
         status = CacheStatus(forwarded=permit.forwarded, key=None if route.shared else named.key, detail=permit.detail)
-        return Prepared(head, asked, route, status if looked is None else looked.told(status), named, permit, only)
+        prepared = Prepared(head, asked, route, status, named, permit, only)
+        if isinstance(looked, Hit):
+            return self._observed(prepared, looked, outcome) if self.only_observes else looked
+        return prepared if looked is None else prepared._replace(status=looked.told(status))
 
     async def far(self, prepared: Prepared, outcome: Outcome) -> Answer | Hit:
         """The answer of a query that was not near.
@@ -126,11 +130,13 @@ class Node:
         if named is None:
             if prepared.is_only_if_cached:
                 raise self._not_kept(outcome)
-            return await self._pass(prepared, status, outcome)
+            return await self._pass(prepared, outcome)
         if prepared.permit.may_read and self.tiers.has_far:
             found = await self.tiers.look_far(named.key, named.query.namespace)
             if found is not None:
                 hit = self._hit(found, named)
+                if isinstance(hit, Hit) and self.only_observes:
+                    return await self._pass(self._observed(prepared, hit, outcome), outcome)
                 if isinstance(hit, Hit):
                     hit.tell(outcome)
                     return hit
@@ -138,11 +144,19 @@ class Node:
         if prepared.is_only_if_cached:
             raise self._not_kept(outcome)
         if asked.method == "HEAD":
-            return await self._pass(prepared, CacheStatus(forwarded="bypass", detail="head"), outcome)
+            return await self._pass(prepared._replace(status=CacheStatus(forwarded="bypass", detail="head")), outcome)
         ride = self.flights.join(named.key, usage=named.usage) if prepared.permit.may_join else None
+        if ride is not None and self.only_observes:
+            await ride.leave()
+            return await self._pass(self._observed(prepared, None, outcome), outcome)
         if ride is not None:
             return await self._ride(ride, named, replace(status, collapsed=True), outcome)
         return await self._ride(self._fly(prepared.head, asked, named), named, status, outcome)
+
+    def change(self, *, scope: Scope, routes: Routes, only_observes: bool) -> None:
+        """From the next request on these decide: nothing that was remembered by the old ones is known any more."""
+        self.scope, self.routes, self.only_observes = scope, routes, only_observes
+        self.memo.clear()
 
     def account(self, outcome: Outcome) -> None:
         """The end of a query, exactly once; of a hit that went out whole at once, `counters.account_hit` is it."""
@@ -202,6 +216,16 @@ class Node:
             tells_usage=tells_usage,
         )
 
+    def _observed(self, prepared: Prepared, hit: Hit | None, outcome: Outcome) -> Prepared:
+        """The query as it goes to its origin, though it would have been a hit, or else have joined a flight.
+
+        What comes is not kept: the record there is stays as old as it would be.
+        """
+        outcome.would_be = How.COLLAPSED if hit is None else hit.how
+        outcome.would_save_ms = 0 if hit is None else hit.origin_ms
+        detail = f"would-be-{outcome.would_be.value}"
+        return prepared._replace(named=None, status=replace(prepared.status, forwarded="bypass", detail=detail))
+
     def _not_kept(self, outcome: Outcome) -> NotKept:
         outcome.how, outcome.detail = How.MISS, "only-if-cached"
         return NotKept("only-if-cached, and no usable answer is kept for this query")
@@ -214,8 +238,8 @@ class Node:
             await ride.leave()
             raise
 
-    async def _pass(self, prepared: Prepared, status: CacheStatus, outcome: Outcome) -> Answer:
+    async def _pass(self, prepared: Prepared, outcome: Outcome) -> Answer:
+        route, asked, status = prepared.route, prepared.asked, prepared.status
         outcome.how, outcome.detail = How.PASS, status.detail
-        route, asked = prepared.route, prepared.asked
         incoming = await route.origin.fetch(asked, forwarded(prepared.head, asked, route))
         return await deliver.passed(incoming, asked, outcome, status=status)

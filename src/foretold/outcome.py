@@ -26,7 +26,10 @@ class Ended(StrEnum):
 
 @dataclass(slots=True)
 class Outcome:
-    """Filled in as a query lives; accounted once, when its answer has ended.  Times are monotonic milliseconds."""
+    """Filled in as a query lives; accounted once, when its answer has ended.  Times are monotonic milliseconds.
+
+    `would_be` and `would_save_ms` are set by a node that only observes.
+    """
 
     began_ms: float
     how: How = How.ERROR
@@ -41,3 +44,5 @@ class Outcome:
     took_ms: float = 0.0
     origin_ms: int = 0
     body_bytes: int = 0
+    would_be: How | None = None
+    would_save_ms: int = 0

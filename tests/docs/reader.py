@@ -33,7 +33,7 @@ GIVEN = {"OPENAI_API_KEY": "sk-test"}
 # What a test can't do for a reader: set up a machine.
 NOT_TYPED = re.compile(r"(git clone|cd|pip install|python3? -m venv|make(?! serve)|sudo|nginx)\b")
 SERVES = re.compile(r"(make serve|foretold serve)\b")
-ASKS_A_NODE = re.compile(r"curl |python |(.* \| *)?foretold (ask|cache)\b")
+ASKS_A_NODE = re.compile(r"curl |python |(.* \| *)?foretold (ask|cache|config reload)\b")
 _FILE_NAME = re.compile(r"# ([\w.-]+\.(toml|py))\n")
 _EXPORT = re.compile(r"export (\w+)=(.*)")
 

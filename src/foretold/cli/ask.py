@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator
 import click
 
 from foretold.cli.client import node_url, request
-from foretold.cli.settings import json_option
+from foretold.cli.settings import json_option, url_option
 from foretold.errors import Told
 
 
 @click.command("ask", short_help="Ask once, stream the answer, say miss or hit and how long.")
 @click.argument("model")
 @click.argument("prompt", required=False)
-@click.option("--url", help="The node; else FORETOLD_URL, else http://127.0.0.1:3673.")
+@url_option
 @click.option("--max-tokens", type=click.IntRange(min=1), help="The longest answer.")
 @click.option("--temperature", type=click.FloatRange(0, 2), help="0 for the likeliest answer.")
 @click.option("--no-cache", is_flag=True, help="Ask the model again and keep its new answer.")

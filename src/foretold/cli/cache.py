@@ -8,9 +8,7 @@ import sys
 import click
 
 from foretold.cli.client import admin, node_url
-from foretold.cli.settings import json_option
-
-url_option = click.option("--url", help="The node; else FORETOLD_URL, else http://127.0.0.1:3673.")
+from foretold.cli.settings import json_option, url_option
 
 
 @click.group("cache", short_help="Look at what is kept, and purge it.")

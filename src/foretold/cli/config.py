@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from foretold.cli.settings import config_option, json_option, read_config
+from foretold.cli.settings import config_option, json_option, read_config, url_option
 
 
 @click.group("config", short_help="Check, show and explain the settings.")
@@ -61,6 +61,27 @@ def show(config_file: Path | None, as_json: bool) -> None:
         return
     for line in _flat(told, ""):
         click.echo(line)
+
+
+@command.command("reload")
+@url_option
+@json_option
+def reload(url: str | None, as_json: bool) -> None:
+    """Lets a running node read its settings anew; running answers end by the old ones.
+
+    API keys, upstreams, routes, lifetimes and doors are in force with the next request.  What waits for a restart is
+    named.  Settings that are not valid change nothing.
+
+    \b
+    Examples:
+      foretold config reload
+      foretold config check && foretold config reload --json
+    """
+    from foretold.cli.client import admin, node_url
+    from foretold.cli.words import told_reloaded
+
+    told = admin(node_url(url), "POST", "/-/config/reload")
+    click.echo(json.dumps(told) if as_json else told_reloaded(told["changed"], told["waiting"]))
 
 
 @command.command("example")

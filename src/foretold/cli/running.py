@@ -11,22 +11,28 @@ import socket
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from foretold import __version__
-from foretold.assemble import Assembled, application, assemble, data_folder, models_of
-from foretold.cli.words import Progress, bold
+from foretold.assemble import Assembled, assemble, data_folder, models_of
+from foretold.cli.words import Progress, bold, told_reloaded
 from foretold.config.checking import is_loopback, reachable
 from foretold.config.settings import Config
 from foretold.datafolder import DataFolder, models_folder
+from foretold.errors import ForetoldError
+from foretold.live import Live
 from foretold.models import bundled
 from foretold.models.manifest import SMOLLM2
 from foretold.observe.log import QueryLog
 from foretold.server.serve import bind, serve, server_for
 
 
-async def run(config: Config, *, as_json: bool) -> int:
-    """Serves until told to stop; the exit code.  Raises ForetoldError for what keeps a node from starting."""
+async def run(config: Config, *, read: Callable[[], Config], as_json: bool) -> int:
+    """Serves until told to stop; the exit code.  `read` gives the settings as they are now written.
+
+    Raises ForetoldError for what keeps a node from starting.
+    """
     began_s = time.monotonic()
     sock = bind(config.server.host, config.server.port)
     run_folder = Path(tempfile.mkdtemp(prefix="foretold-"))
@@ -40,7 +46,7 @@ async def run(config: Config, *, as_json: bool) -> int:
         try:
             for model in assembled.models:
                 await model.host.start()
-            return await _serve(config, assembled, sock, began_s=began_s, folder=folder, as_json=as_json)
+            return await _serve(config, assembled, sock, read=read, began_s=began_s, folder=folder, as_json=as_json)
         finally:
             await assembled.node.close()
             for model in assembled.models:
@@ -51,7 +57,14 @@ async def run(config: Config, *, as_json: bool) -> int:
 
 
 async def _serve(
-    config: Config, assembled: Assembled, sock: socket.socket, *, began_s: float, folder: DataFolder, as_json: bool
+    config: Config,
+    assembled: Assembled,
+    sock: socket.socket,
+    *,
+    read: Callable[[], Config],
+    began_s: float,
+    folder: DataFolder,
+    as_json: bool,
 ) -> int:
     port = sock.getsockname()[1]
     host = config.server.host
@@ -72,14 +85,26 @@ async def _serve(
 
     if config.logs.queries == "on" or (config.logs.queries == "auto" and sys.stderr.isatty() and not as_json):
         assembled.node.counters.observers.append(QueryLog(sys.stderr))
-    app = application(config, assembled, base_url=f"{address}/v1", is_ready=lambda: state["ready"])
-    server = server_for(app, config.server)
+    live = Live(config, assembled, base_url=f"{address}/v1", is_ready=lambda: state["ready"], read=read)
+    server = server_for(live.app, config.server)
     server.on_start = started
     # What is here now stays for good: collecting it again and again cost a miss up to 80 of its 650 us.
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 50, 100)
-    return await serve(server, sock, stopping=stopping)
+    try:
+        return await serve(server, sock, stopping=stopping, reloading=lambda: _reload(live))
+    finally:
+        await live.close()
+
+
+def _reload(live: Live) -> None:
+    try:
+        reloaded = live.reload()
+    except ForetoldError as error:
+        print(f"The settings stay as they were: {error}", file=sys.stderr, flush=True)
+        return
+    print(told_reloaded(reloaded.changed, reloaded.waiting), file=sys.stderr, flush=True)
 
 
 def _banner(config: Config, assembled: Assembled, address: str, folder: DataFolder, took_s: float) -> str:
@@ -95,6 +120,8 @@ def _banner(config: Config, assembled: Assembled, address: str, folder: DataFold
     ]
     lines += [f"  {'upstream':<7} {u.name}   {u.url}" for u in config.upstreams]
     lines.append(f"  answers kept in {folder.path}, good for {config.cache.fresh / 3600:g} h")
+    if config.mode == "observe":
+        lines.append("  observe mode: every query goes to its origin; what would have been a hit is counted")
     if assembled.disk_set_aside is not None:
         lines.append(
             f"  the kept answers were damaged and are set aside in {assembled.disk_set_aside}; a new store was begun"

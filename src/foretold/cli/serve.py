@@ -17,6 +17,8 @@ from foretold.cli.settings import config_option, read_config
 def command(config_file: Path | None, host: str | None, port: int | None, as_json: bool) -> int:
     """Runs a node until Ctrl-C: answers known queries from its cache, new ones through a model.
 
+    SIGHUP, or `foretold config reload`, reads the settings anew.
+
     \b
     Examples:
       foretold serve
@@ -28,16 +30,23 @@ def command(config_file: Path | None, host: str | None, port: int | None, as_jso
 
     from foretold.cli.running import run
     from foretold.config.checking import check_reach
+    from foretold.config.settings import Config
 
-    config = read_config(config_file)
-    here = config.server
-    here = dataclasses.replace(here, host=here.host if host is None else host, port=here.port if port is None else port)
-    config = dataclasses.replace(config, server=here)
-    check_reach(config)
+    def read() -> Config:
+        config = read_config(config_file)
+        here = config.server
+        here = dataclasses.replace(
+            here, host=here.host if host is None else host, port=here.port if port is None else port
+        )
+        config = dataclasses.replace(config, server=here)
+        check_reach(config)
+        return config
+
+    config = read()
     try:
         import uvloop
 
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(run(config, as_json=as_json))
+            return runner.run(run(config, read=read, as_json=as_json))
     except ImportError:
-        return asyncio.run(run(config, as_json=as_json))
+        return asyncio.run(run(config, read=read, as_json=as_json))

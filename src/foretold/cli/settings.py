@@ -17,6 +17,8 @@ config_option = click.option(
     help="The settings file; else FORETOLD_CONFIG, else ./foretold.toml.",
 )
 
+url_option = click.option("--url", help="The node; else FORETOLD_URL, else http://127.0.0.1:3673.")
+
 
 def read_config(config_file: Path | None) -> Config:
     """Raises ConfigError."""

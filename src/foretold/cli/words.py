@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterable
 from typing import TextIO
 
 from foretold.errors import ForetoldError, Refused, Told
@@ -88,3 +89,10 @@ class Progress:
     def _end_line(self) -> None:
         if self._live and 0 < self._share < 1.0:
             print(file=self._out)
+
+
+def told_reloaded(changed: Iterable[str], waiting: Iterable[str]) -> str:
+    """What reading the settings anew has changed, in one line."""
+    now, later = ", ".join(changed), ", ".join(waiting)
+    said = f"Settings in force from now on: {now}." if now else "No setting that can change at once is another."
+    return said + (f" These wait for a restart: {later}." if later else "")

@@ -212,6 +212,12 @@ class Logs:
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
+    mode: str = setting(
+        v.choice("serve", "observe"),
+        "serve",
+        "serve answers repeats from the cache; observe asks every time, and counts what it would have answered",
+        shown='"serve"',
+    )
     data: str = setting(
         v.maybe_text,
         "",

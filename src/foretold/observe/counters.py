@@ -33,6 +33,8 @@ class Counters:
         self.ended = dict.fromkeys(Ended, 0)
         self.routes: dict[tuple[str, How], int] = {}
         self.saved_ms = 0
+        self.would_be = dict.fromkeys((How.HIT, How.STALE, How.COLLAPSED), 0)
+        self.would_save_ms = 0
         self.observers: list[Callable[[Outcome], None]] = []
 
     def receive(self) -> None:
@@ -42,6 +44,9 @@ class Counters:
         self._count(outcome.how, outcome.ended, outcome.route, took_ms=outcome.took_ms, body_bytes=outcome.body_bytes)
         if outcome.how in (How.HIT, How.STALE):
             self.saved_ms += outcome.origin_ms
+        if outcome.would_be is not None:
+            self.would_be[outcome.would_be] += 1
+            self.would_save_ms += outcome.would_save_ms
         for observe in self.observers:
             observe(outcome)
 

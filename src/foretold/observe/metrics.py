@@ -55,6 +55,17 @@ class _Counts(Collector):
         yield CounterMetricFamily(
             "foretold_saved_seconds", "Origin time that hits did not take.", value=told["saved_ms"] / 1000
         )
+        would_be = CounterMetricFamily(
+            "foretold_would_be", "Queries that a node in observe mode would have answered so.", labels=("how",)
+        )
+        for how, count in told["would_be"].items():
+            would_be.add_metric((how,), count)
+        yield would_be
+        yield CounterMetricFamily(
+            "foretold_would_save_seconds",
+            "Origin time that they took all the same.",
+            value=told["would_save_ms"] / 1000,
+        )
         yield CounterMetricFamily("foretold_corrupt", "Blobs that were no whole record.", value=told["corrupt"])
         yield GaugeMetricFamily("foretold_flights", "Origin runs in the air.", value=told["flights"])
         for name, says in _OF_TIERS.items():

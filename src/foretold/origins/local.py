@@ -38,15 +38,15 @@ class LocalOrigin:
         self.name = manifest.name
         self.engine = _engine()
         self._host = host
-        self._manifest = manifest
+        self.manifest = manifest
         self._patience = patience
         self._slots = asyncio.Semaphore(manifest.parallel)
 
     async def fetch(self, asked: Asked, forwarded: Forwarded) -> Incoming:
         """The answer once its first tokens are here, always a stream; or why the engine does not take the question."""
-        if asked.operation not in _ROUTES or asked.operation not in self._manifest.capabilities:
+        if asked.operation not in _ROUTES or asked.operation not in self.manifest.capabilities:
             raise Refused(f"model {self.name!r} does not answer {asked.operation!r}", code="unsupported_operation")
-        body = engine_body(asked.operation, asked.body, self._manifest)
+        body = engine_body(asked.operation, asked.body, self.manifest)
         await self._take_slot()
         slot = Slot(self._slots)
         try:
@@ -110,7 +110,7 @@ class LocalOrigin:
                 await self._slots.acquire()
         except TimeoutError:
             raise OriginUnready(
-                f"model {self.name!r} is busy: it makes {self._manifest.parallel} answers at once,"
+                f"model {self.name!r} is busy: it makes {self.manifest.parallel} answers at once,"
                 f" and none ended within {self._patience.slot_s:g} s"
             ) from None
 

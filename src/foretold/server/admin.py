@@ -34,12 +34,23 @@ class Door:
 
 
 class Admin:
-    def __init__(self, node: Node, purging: Purging, bodies: Bodies, *, token: str, is_ready: Callable[[], bool]):
+    def __init__(
+        self,
+        node: Node,
+        purging: Purging,
+        bodies: Bodies,
+        *,
+        token: str,
+        is_ready: Callable[[], bool],
+        reload: Callable[[], dict[str, object]],
+    ):
+        """`reload` reads the settings anew and says what changed; it raises ConfigError."""
         self._node = node
         self._purging = purging
         self._bodies = bodies
         self._token = token.encode()
         self._is_ready = is_ready
+        self._reload = reload
         self.doors = (
             Door("GET", "/-/health", True, self._health),
             Door("GET", "/-/ready", True, self._ready),
@@ -47,6 +58,7 @@ class Admin:
             Door("GET", "/-/metrics", False, self._metrics),
             Door("GET", "/-/cache/record", False, self._record),
             Door("POST", "/-/cache/purge", False, self._purge),
+            Door("POST", "/-/config/reload", False, self._reloaded),
         )
 
     async def answer(self, request: Request, receive: Receive) -> Reply:
@@ -112,6 +124,9 @@ class Admin:
         kind, value = next(iter(asked.items()))
         purged = await self._purging.purge(kind, "" if value is True else value, tenant=tenant)
         return _json({"purged": purged.kind, "tag": purged.tag})
+
+    async def _reloaded(self, request: Request, body: bytes) -> Reply:
+        return _json(self._reload())
 
 
 def _purge_asked(body: bytes) -> dict[str, Any]:

@@ -56,6 +56,11 @@ class App:
         self._models = models
         self.front = Front(node, bodies)
 
+    def change(self, *, guard: Guard, models: Models) -> None:
+        """From the next request on these decide."""
+        self._guard = guard
+        self._models = models
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return

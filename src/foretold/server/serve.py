@@ -27,7 +27,8 @@ class PortTaken(ForetoldError):
 def bind(host: str, port: int) -> socket.socket:
     """A listening socket.  Raises PortTaken, naming who holds the port where that can be seen."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    # With its protocol named: asyncio turns Nagle off only for what says that it is TCP.
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((host.strip("[]"), port))
@@ -88,8 +89,13 @@ def server_for(app: App, settings: Server) -> QuietServer:
     )
 
 
-async def serve(server: QuietServer, sock: socket.socket, *, stopping: Callable[[], None]) -> int:
-    """Serves until SIGINT or SIGTERM, a second of which stops at once; the exit code that says which it was."""
+async def serve(
+    server: QuietServer, sock: socket.socket, *, stopping: Callable[[], None], reloading: Callable[[], None]
+) -> int:
+    """Serves until SIGINT or SIGTERM, a second of which stops at once; the exit code that says which it was.
+
+    `reloading` is called on SIGHUP.
+    """
     exit_code = 0
 
     def stop(number: int) -> None:
@@ -102,6 +108,7 @@ async def serve(server: QuietServer, sock: socket.socket, *, stopping: Callable[
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop, number)
+    loop.add_signal_handler(signal.SIGHUP, reloading)
     await server.serve(sockets=[sock])
     return exit_code
 

@@ -1,0 +1,159 @@
+"""A node's application, and its settings read anew while it runs.
+
+API keys, upstreams, routes, lifetimes and doors change between two requests, whole or not at all: settings that can't
+be read leave everything as it was.  What a running process can't change is named and waits for a restart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from foretold.assemble import Assembled, doors_of, routes_of, scope_of, upstream_of
+from foretold.config.settings import Config
+from foretold.dialects.table import Dialects
+from foretold.origins.upstream import Upstream
+from foretold.purging import Purging
+from foretold.server.admin import Admin
+from foretold.server.app import App
+from foretold.server.bodies import Bodies
+from foretold.server.guard import Guard
+from foretold.server.models import Models
+
+_LIVE = {
+    "": frozenset({"mode", "undeclared", "upstreams", "routes", "api_keys"}),
+    "server": frozenset({"open", "hosts", "allowed_origins"}),
+    "cache": frozenset({"fresh", "stale_while_revalidate", "stale_if_error"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reloaded:
+    """Names of settings: those now in force, and those that were changed in the file and wait for a restart."""
+
+    changed: tuple[str, ...]
+    waiting: tuple[str, ...]
+
+
+class Live:
+    def __init__(
+        self,
+        config: Config,
+        assembled: Assembled,
+        *,
+        base_url: str,
+        is_ready: Callable[[], bool],
+        read: Callable[[], Config],
+    ):
+        """`read` gives the settings as they are now written; it raises ConfigError."""
+        self._config = config
+        self._assembled = assembled
+        self._base_url = base_url
+        self._read = read
+        self.upstreams: Mapping[str, Upstream] = assembled.upstreams
+        self._closing: set[asyncio.Task[None]] = set()
+        node, server = assembled.node, config.server
+        self._bodies = Bodies(limit_bytes=server.body_limit, together_bytes=server.bodies_together)
+        admin = Admin(
+            node,
+            Purging(node, assembled.secret),
+            self._bodies,
+            token=assembled.admin_token,
+            is_ready=is_ready,
+            reload=self._told,
+        )
+        self.app = App(node, guard=self._guard(config), bodies=self._bodies, admin=admin, models=self._models())
+
+    def reload(self) -> Reloaded:
+        """Puts the settings as they are now written into force, from the next request on.  Raises ConfigError."""
+        config = self._read()
+        now = self._config
+        reloaded = Reloaded(
+            changed=tuple(name for name in _changed(now, config) if _is_live(name)),
+            waiting=tuple(name for name in _changed(now, config) if not _is_live(name)),
+        )
+        node = self._assembled.node
+        before, self.upstreams = self.upstreams, self._upstreams_of(config)
+        # Nothing waits from here on: a request meets all of the old settings or all of the new ones.
+        node.change(
+            scope=scope_of(config, self._assembled.secret),
+            routes=routes_of(config, self.upstreams, self._assembled.local),
+            only_observes=config.mode == "observe",
+        )
+        self.app.change(guard=self._guard(config), models=self._models())
+        self._close_later(before, now)
+        self._config = _with_live_of(now, config)
+        return reloaded
+
+    async def close(self) -> None:
+        """Closes what earlier settings left; the node closes its own."""
+        for task in self._closing:
+            task.cancel()
+        await asyncio.gather(*self._closing, return_exceptions=True)
+
+    def _told(self) -> dict[str, object]:
+        return dataclasses.asdict(self.reload())
+
+    def _guard(self, config: Config) -> Guard:
+        node = self._assembled.node
+        return Guard(doors_of(config), node.scope, Dialects(node.routes, base_url=self._base_url), self._bodies)
+
+    def _models(self) -> Models:
+        return Models(self._assembled.node.routes, self._assembled.node.scope)
+
+    def _upstreams_of(self, config: Config) -> dict[str, Upstream]:
+        """The upstreams of these settings; one whose settings are the same stays, with its connections."""
+        before = {settings.name: settings for settings in self._config.upstreams}
+        return {
+            settings.name: self.upstreams[settings.name]
+            if before.get(settings.name) == settings
+            else upstream_of(settings)
+            for settings in config.upstreams
+        }
+
+    def _close_later(self, before: Mapping[str, Upstream], config: Config) -> None:
+        """Closes the upstreams that are gone, once no call of theirs can still run."""
+        longest_s = {settings.name: settings.total_timeout for settings in config.upstreams}
+        for name, upstream in before.items():
+            if self.upstreams.get(name) is not upstream:
+                closing = asyncio.create_task(_close_after(longest_s[name], upstream))
+                self._closing.add(closing)
+                closing.add_done_callback(self._closing.discard)
+
+
+async def _close_after(seconds: float, upstream: Upstream) -> None:
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        await upstream.close()
+
+
+def _changed(one: Config, other: Config) -> list[str]:
+    """The names of settings that are not the same; a table counts by its members."""
+    names = []
+    for field in dataclasses.fields(Config):
+        here, there = getattr(one, field.name), getattr(other, field.name)
+        if field.name == "file" or here == there:
+            continue
+        if dataclasses.is_dataclass(here):
+            members = [m.name for m in dataclasses.fields(here) if getattr(here, m.name) != getattr(there, m.name)]
+            names += [f"{field.name}.{member}" for member in members]
+        else:
+            names.append(field.name)
+    return names
+
+
+def _is_live(name: str) -> bool:
+    table, _, member = name.rpartition(".")
+    return member in _LIVE.get(table, ())
+
+
+def _with_live_of(config: Config, other: Config) -> Config:
+    """These settings, with those of the other that are in force at once."""
+    live = {name: getattr(other, name) for name in _LIVE[""]}
+    for table in ("server", "cache"):
+        members = {name: getattr(getattr(other, table), name) for name in _LIVE[table]}
+        live[table] = dataclasses.replace(getattr(config, table), **members)
+    return dataclasses.replace(config, **live)
