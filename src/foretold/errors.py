@@ -3,6 +3,7 @@
     ForetoldError
     ├── ConfigError              the settings are not valid
     ├── Refused                  the caller asked for something we do not do (4xx)
+    │   ├── Ambiguous            a request that two servers could read in two ways
     │   ├── Malformed            the body is not what its dialect promises
     │   ├── BadControl           a caching control that cannot be read
     │   ├── BadCredential        none, a wrong one, or two different ones
@@ -55,6 +56,12 @@ class Refused(ForetoldError):
         self.param = param
         self.code_here = code or type(self).code
         self.status_here = status or type(self).status
+
+
+class Ambiguous(Refused):
+    """The connection ends with the answer: where the next request begins can't be known."""
+
+    code = "bad_framing"
 
 
 class Malformed(Refused):

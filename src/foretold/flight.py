@@ -134,6 +134,7 @@ class Flight:
         while self.riders and sum(map(len, self._chunks)) > AHEAD_BYTES:
             self._caught_up.clear()
             await self._caught_up.wait()
+            self.moved_on()  # the slowest may have left rather than read
 
     def _tell(self) -> None:
         for ride in self.riders:

@@ -161,6 +161,19 @@ async def test_what_is_forgotten_in_mid_air_goes_to_its_riders_and_does_not_land
     assert ride.flight.why_not_kept == "purged"
 
 
+async def test_an_overlong_answer_goes_on_for_the_others_when_the_slowest_leaves(world):
+    chunk = b"x" * (SHARED_BUFFER_BYTES // 4)
+    gate = asyncio.Event()
+    slow, quick = world.start(FakeIncoming([gate, *[chunk] * 12])), world.join()
+    gate.set()
+    reading = asyncio.create_task(quick.whole())
+    await until(lambda: quick.place == 5)
+
+    await slow.leave()
+
+    assert await asyncio.wait_for(reading, 10) == chunk * 12
+
+
 async def test_an_overlong_answer_is_not_joined_and_holds_its_origin_back(world):
     piece = b"x" * 2**20
     pieces = 40

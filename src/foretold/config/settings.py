@@ -53,6 +53,12 @@ class Server:
     head_timeout: float = setting(
         v.duration(least_s=0.1, most_s=600), 10.0, "how long a request head may take to come", shown='"10s"'
     )
+    write_timeout: float = setting(
+        v.duration(least_s=0.1, most_s=3600),
+        30.0,
+        "how long a caller may take nothing of an answer that waits for it",
+        shown='"30s"',
+    )
     keep_alive: float = setting(
         v.duration(least_s=0, most_s=600), 5.0, "how long an idle connection is kept", shown='"5s"'
     )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import unquote
 
 from foretold.errors import Refused
+
+_HALF_AN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
 def is_models_list(path: str) -> bool:
@@ -20,7 +23,7 @@ def model_named(path: str) -> str | None:
 def segments_of(path: str) -> tuple[str, ...]:
     """The decoded segments of a raw path, doubled and final slashes tolerated.
 
-    Raises Refused for dot segments, and for encoded slashes, backslashes, NULs and whatever isn't UTF-8.
+    Raises Refused for dot segments and half escapes, and for encoded slashes, backslashes, NULs and whatever isn't UTF-8.
     """
     segments = []
     for raw in path.split("/"):
@@ -33,6 +36,7 @@ def segments_of(path: str) -> tuple[str, ...]:
             or ";" in segment
             or any(c in segment for c in "/\\\x00")
             or not segment.isprintable()
+            or ("%" in raw and _HALF_AN_ESCAPE.search(raw))
         ):
             raise Refused("the path has a dot segment or a character that paths may not have", code="bad_path")
         if segment:

@@ -14,7 +14,7 @@ from typing import Any
 from foretold.answer import Answer, Hit, RawHeaders, raw
 from foretold.contract.status import CacheStatus
 from foretold.dialects.openai import OpenAI
-from foretold.errors import ForetoldError, NotKept, OriginError, Overloaded, Refused, TooLarge
+from foretold.errors import Ambiguous, ForetoldError, NotKept, OriginError, Overloaded, Refused, TooLarge
 from foretold.memo import Head
 from foretold.node import Node, Prepared
 from foretold.outcome import Ended, How, Outcome
@@ -244,7 +244,7 @@ class App:
             headers.append(("retry-after", "1"))
         if isinstance(error, NotKept):
             headers.append(("x-should-retry", "false"))  # OpenAI's clients ask a 504 again
-        if isinstance(error, (TooLarge, Overloaded)):
+        if isinstance(error, (TooLarge, Overloaded, Ambiguous)):
             headers.append(("connection", "close"))
         await _send(send, outcome.status, [*raw(headers), *cors], body)
         outcome.ended, outcome.body_bytes = Ended.ERROR, len(body)

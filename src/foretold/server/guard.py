@@ -12,7 +12,7 @@ from foretold.contract.aliases import read_controls
 from foretold.contract.controls import split_query
 from foretold.contract.namespace import presented
 from foretold.dialects.table import Dialects
-from foretold.errors import ForeignRequest, Refused, TooLarge
+from foretold.errors import Ambiguous, ForeignRequest, Refused, TooLarge
 from foretold.memo import Head
 from foretold.ports import Dialect, Request
 from foretold.scope import Scope
@@ -113,7 +113,7 @@ class Guard:
 
     def _check_host(self, hosts: list[str]) -> None:
         if len(hosts) != 1:
-            raise Refused(f"a request has one Host, this one has {len(hosts)}", code="bad_host")
+            raise Ambiguous(f"a request has one Host, this one has {len(hosts)}", code="bad_host")
         name = hosts[0].lower().rpartition(":")[0] if hosts[0].rpartition(":")[2].isdigit() else hosts[0].lower()
         if self._doors.hosts is not None and name not in self._doors.hosts:
             raise ForeignRequest(
@@ -124,7 +124,7 @@ class Guard:
         lengths = [value for name, value in headers if name == "content-length"]
         transfer = [value.strip().lower() for name, value in headers if name == "transfer-encoding"]
         if len(lengths) > 1 or len(transfer) > 1 or (lengths and transfer) or transfer not in ([], ["chunked"]):
-            raise Refused("the body is framed in more than one way, or in one we don't know", code="bad_framing")
+            raise Ambiguous("the body is framed in more than one way, or in one we don't know", code="bad_framing")
         for name, value in headers:
             if name == "content-encoding" and value.strip().lower() not in ("", "identity"):
                 raise Refused(f"the body's coding is {value[:40]!r}: send it as it is", code="coded_body", status=415)

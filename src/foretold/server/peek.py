@@ -25,7 +25,7 @@ from foretold.memo import Head, Memo, Plain
 from foretold.node import Node, Prepared
 from foretold.outcome import Outcome
 from foretold.server.bodies import Bodies
-from foretold.server.protocol import LimitedProtocol
+from foretold.server.protocol import BODY_GRACE_S, LimitedProtocol
 
 # Most clients send head and body in two writes: so much of a known request is held until its body is here.
 LONGEST_HELD = 64 * 1024
@@ -172,6 +172,12 @@ class Peek(LimitedProtocol):
             self.scope[CAME] = self._came  # type: ignore[literal-required]
             self._came = None
         super().on_headers_complete()
+
+    def waiting_since_s(self) -> float | None:
+        if self._held and self._timer is not None:
+            return self._timer.when() - self.body_timeout_s + BODY_GRACE_S
+        since_s = super().waiting_since_s()
+        return self._answered_s if since_s == 0 else since_s
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._idle_check is not None:

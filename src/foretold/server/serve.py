@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import logging
+import resource
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -15,8 +17,14 @@ import uvicorn
 from foretold.config.settings import Server
 from foretold.errors import ForetoldError
 from foretold.server.app import App
+from foretold.server.crowd import Crowd, door_of
 from foretold.server.peek import peeking
 from foretold.server.protocol import protocol_with
+
+# Files open beside callers' connections: stores, models, connections to upstreams, and those just closing.
+OTHER_FILES = 512
+
+_log = logging.getLogger("foretold")
 
 
 class PortTaken(ForetoldError):
@@ -68,9 +76,34 @@ class QuietServer(uvicorn.Server):
         yield
 
 
+def connections_of(wanted: int) -> int:
+    """How many connections there can be: the limit of open files is raised for them as far as it goes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + door_of(wanted) + OTHER_FILES
+    if soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(hard, needed)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft >= needed:
+        return wanted
+    possible = max(1, (soft - OTHER_FILES) * 4 // 5 - 16)
+    _log.warning(
+        "server.connections is %d, but the limit of open files is %d: at most %d; raise it with `ulimit -Hn %d`",
+        wanted,
+        soft,
+        possible,
+        needed,
+    )
+    return possible
+
+
 def server_for(app: App, settings: Server) -> QuietServer:
     """The server that runs an application with these limits."""
-    limited = protocol_with(head_timeout_s=settings.head_timeout, body_timeout_s=settings.body_timeout)
+    limited = protocol_with(
+        head_timeout_s=settings.head_timeout,
+        body_timeout_s=settings.body_timeout,
+        keep_alive_s=settings.keep_alive,
+        crowd=Crowd(connections_of(settings.connections), write_timeout_s=settings.write_timeout),
+    )
     return QuietServer(
         uvicorn.Config(
             app,
@@ -82,9 +115,7 @@ def server_for(app: App, settings: Server) -> QuietServer:
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            timeout_keep_alive=int(settings.keep_alive),
             timeout_graceful_shutdown=int(settings.drain),
-            limit_concurrency=settings.connections,
         )
     )
 
