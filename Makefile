@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export FORETOLD_CACHE := $(CACHE)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check vectors bench wheel format lock clean
+.PHONY: help serve test slow check vectors bench wheel format lock clean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ serve: $(VENV)/.run  ## run a node with the bundled model; PORT=8080 for another
 test: $(VENV)/.dev tests/e2e/javascript/node_modules  ## all tests: vectors in both languages, real processes, a real model
 	node --test worker/test/
 	$(RUN) -m pytest $(PYTEST_ARGS)
+
+slow: $(VENV)/.dev  ## what takes too long for `make test`: many more random values, minutes
+	$(RUN) -m pytest -m slow $(PYTEST_ARGS)
 
 vectors: $(VENV)/.dev  ## the contract's vectors in CPython and in JavaScript
 	$(RUN) -m pytest tests/contract
