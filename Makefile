@@ -5,6 +5,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/foretold
 PORT ?=
 PYTEST_ARGS ?=
+# What tests run beside our own programs: shells that complete our commands, a maker of certificates.
+PROGRAMS := bash zsh fish openssl
 
 VENV := .venv
 RUN := PYTHONPATH=src $(VENV)/bin/python
@@ -22,6 +24,7 @@ serve: $(VENV)/.run  ## run a node with the bundled model; PORT=8080 for another
 	@PYTHONPATH=src exec $(VENV)/bin/python -m foretold serve $(if $(PORT),--port $(PORT))
 
 test: $(VENV)/.dev tests/e2e/javascript/node_modules  ## all tests: vectors in both languages, real processes, a real model
+	@tools/apt $(PROGRAMS)
 	node --test worker/test/
 	$(RUN) -m pytest $(PYTEST_ARGS)
 
@@ -46,6 +49,7 @@ bench: $(VENV)/.dev  ## CPU microseconds of a hit and a miss, against a bare ser
 	$(RUN) bench/run.py
 
 wheel: $(VENV)/.dev  ## builds the wheel and runs the end-to-end tests against it, away from the source tree
+	@tools/apt $(PROGRAMS)
 	tools/test-wheel $(VENV) $(CACHE)
 
 format: $(VENV)/.dev  ## puts the code into its one form
