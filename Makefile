@@ -5,6 +5,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/foretold
 PORT ?=
 PYTEST_ARGS ?=
+# What tests run beside our own programs: shells that complete our commands, a maker of certificates.
+PROGRAMS := bash zsh fish openssl
 
 VENV := .venv
 RUN := PYTHONPATH=src $(VENV)/bin/python
@@ -13,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export FORETOLD_CACHE := $(CACHE)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check vectors bench wheel format lock clean
+.PHONY: help serve test slow check vectors bench wheel format lock clean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,8 +24,12 @@ serve: $(VENV)/.run  ## run a node with the bundled model; PORT=8080 for another
 	@PYTHONPATH=src exec $(VENV)/bin/python -m foretold serve $(if $(PORT),--port $(PORT))
 
 test: $(VENV)/.dev tests/e2e/javascript/node_modules  ## all tests: vectors in both languages, real processes, a real model
+	@tools/apt $(PROGRAMS)
 	node --test worker/test/
 	$(RUN) -m pytest $(PYTEST_ARGS)
+
+slow: $(VENV)/.dev  ## what takes too long for `make test`: many more random values, minutes
+	$(RUN) -m pytest -m slow $(PYTEST_ARGS)
 
 vectors: $(VENV)/.dev  ## the contract's vectors in CPython and in JavaScript
 	$(RUN) -m pytest tests/contract
@@ -43,6 +49,7 @@ bench: $(VENV)/.dev  ## CPU microseconds of a hit and a miss, against a bare ser
 	$(RUN) bench/run.py
 
 wheel: $(VENV)/.dev  ## builds the wheel and runs the end-to-end tests against it, away from the source tree
+	@tools/apt $(PROGRAMS)
 	tools/test-wheel $(VENV) $(CACHE)
 
 format: $(VENV)/.dev  ## puts the code into its one form

@@ -45,7 +45,7 @@ class FileGenerations:
                 before = self._read()
                 table = {EVERYTHING: _random(), **before, **{tag: _random() for tag in tags}}
                 if table != before:
-                    write_whole(self._path, orjson.dumps({"seal": self._seal(table), "table": table}))
+                    write_whole(self._path, orjson.dumps({"seal": _seal(table, self._secret), "table": table}))
             finally:
                 os.close(lock)
         except OSError as e:
@@ -54,15 +54,9 @@ class FileGenerations:
 
     def _read(self) -> dict[str, str]:
         try:
-            kept = orjson.loads(self._path.read_bytes())
-            table: dict[str, str] = kept["table"]
-            sound = hmac.compare_digest(kept["seal"], self._seal(table))
-        except (FileNotFoundError, orjson.JSONDecodeError, KeyError, TypeError):
+            return sealed_table(self._path, self._secret) or {}
+        except FileNotFoundError:
             return {}
-        return table if sound else {}
-
-    def _seal(self, table: Mapping[str, str]) -> str:
-        return hmac.new(self._secret, b"generations\n" + canonical(dict(table)), hashlib.sha256).hexdigest()
 
 
 class MemoryGenerations:
@@ -76,6 +70,21 @@ class MemoryGenerations:
 
     async def renew(self, tags: Iterable[str]) -> None:
         self._table = MappingProxyType({**self._table, **{tag: _random() for tag in tags}})
+
+
+def sealed_table(path: Path, secret: bytes) -> dict[str, str] | None:
+    """The table of a file, None if it is damaged or sealed by another secret.  Raises OSError."""
+    try:
+        kept = orjson.loads(path.read_bytes())
+        table: dict[str, str] = kept["table"]
+        sound = hmac.compare_digest(kept["seal"], _seal(table, secret))
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return None
+    return table if sound else None
+
+
+def _seal(table: Mapping[str, str], secret: bytes) -> str:
+    return hmac.new(secret, b"generations\n" + canonical(dict(table)), hashlib.sha256).hexdigest()
 
 
 def _random() -> str:

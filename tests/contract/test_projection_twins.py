@@ -1,4 +1,6 @@
-"""Both languages give the same bytes for 3,000 random recorded answers, in every shape and with fresh ids."""
+"""Both languages give the same bytes for 3,000 random recorded answers, in every shape and with fresh ids; for 20,000
+with `make slow`.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from foretold.projections.fold import NotAnAnswer
 from tests.contract.javascript import lines_of
 from tests.contract.random_answers import random_answers
 
-COUNT = 3_000
-SEED = 20_261_201
+# Seed and count; the many are others than the few.
+FEW, MANY = (20_261_201, 3_000), (20_261_202, 20_000)
 
 Recorded = tuple[str, str, bytes, bytes]
 """Operation, shape, body, randomness."""
@@ -55,9 +57,17 @@ def _line_of(recorded: Recorded) -> str:
     return json.dumps({"operation": operation, "shape": shape, **told})
 
 
+@pytest.fixture(
+    scope="module", params=[pytest.param(FEW, id="few"), pytest.param(MANY, id="many", marks=pytest.mark.slow)]
+)
+def drawn(request) -> tuple[int, int]:
+    """Seed and count of the random answers."""
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def answers() -> list[Recorded]:
-    return list(random_answers(SEED, COUNT))
+def answers(drawn) -> list[Recorded]:
+    return list(random_answers(*drawn))
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +89,9 @@ def test_the_answers_are_of_every_kind(answers, outcomes):
     with_calls = sum(made[0] != made[1] or made[2] != made[4] for made in outcomes)
     less_usage = sum(made[2] != made[3] for made in outcomes)
 
-    assert COUNT / 100 < none < COUNT / 4
-    assert with_calls > COUNT / 10
-    assert less_usage > COUNT / 10
+    assert len(answers) / 100 < none < len(answers) / 4
+    assert with_calls > len(answers) / 10
+    assert less_usage > len(answers) / 10
     assert {recorded[:2] for recorded in answers} == {
         (operation, shape) for operation in ("chat", "completion") for shape in ("whole", "events")
     }

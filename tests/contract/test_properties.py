@@ -5,9 +5,13 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+import os
+import subprocess
+import sys
 from typing import Any
 
 import msgspec.structs
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,9 +25,11 @@ from foretold.projections import calls, chat, completion, fold, shapes
 from tests.contract import strategies
 from tests.contract.values import SECRET, is_same
 
-MANY = settings(deadline=None, max_examples=100)
+# How many times the usual number of values are tried.
+TIMES = int(os.environ.get("PROPERTY_TIMES", "1"))
+MANY = settings(deadline=None, max_examples=100 * TIMES)
 # Whole answers take long to make up.
-SOME = settings(deadline=None, max_examples=50)
+SOME = settings(deadline=None, max_examples=50 * TIMES)
 
 
 def _read(value: Any) -> Any:
@@ -176,3 +182,16 @@ def test_any_chunking_gives_the_same_events(transcript: bytes, data: st.DataObje
     events, expected_rest = split(transcript)
     assert [*fed, *(event.raw for event in last)] == [event.raw for event in events]
     assert rest == expected_rest
+
+
+@pytest.mark.slow
+def test_all_properties_hold_for_twenty_times_as_many_values():
+    """In a process of its own: how many values are tried is settled when this file is read."""
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__],
+        env={**os.environ, "PROPERTY_TIMES": "20"},
+        capture_output=True,
+        text=True,
+    )
+
+    assert run.returncode == 0, run.stdout

@@ -1,4 +1,6 @@
-"""Both languages make the same of 40,000 random texts, and RFC 8785's own package makes it too."""
+"""Both languages make the same of 40,000 random texts, and RFC 8785's own package makes it too; of 200,000 with
+`make slow`.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ from foretold.errors import Malformed
 from tests.contract.javascript import lines_of
 from tests.contract.random_texts import random_texts
 
-COUNT = 20_000
-SEED = 20_261_130
+# Seed and count; the many are others than the few.
+FEW, MANY = (20_261_130, 20_000), (20_261_131, 100_000)
 KINDS = {"malformed", "unkeyable-repeat", "unkeyable-surrogate", "unkeyable-number", "digest"}
 
 
@@ -49,9 +51,17 @@ def _differing(texts: list[bytes], here: list[str], there: list[str]) -> list[tu
     return [(text, h, t) for text, h, t in zip(texts, here, there, strict=True) if h != t][:5]
 
 
+@pytest.fixture(
+    scope="module", params=[pytest.param(FEW, id="few"), pytest.param(MANY, id="many", marks=pytest.mark.slow)]
+)
+def drawn(request) -> tuple[int, int]:
+    """Seed and count of the random texts of each side."""
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def texts() -> list[bytes]:
-    return list(random_texts(SEED, COUNT))
+def texts(drawn) -> list[bytes]:
+    return list(random_texts(*drawn))
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +70,8 @@ def outcomes(texts) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def from_node() -> tuple[list[bytes], list[str]]:
-    lines = [json.loads(line) for line in lines_of("random_values.js", str(SEED), str(COUNT))]
+def from_node(drawn) -> tuple[list[bytes], list[str]]:
+    lines = [json.loads(line) for line in lines_of("random_values.js", *map(str, drawn))]
     return [_text_of(line["text"]) for line in lines], [line["outcome"] for line in lines]
 
 
@@ -71,16 +81,16 @@ def test_javascript_makes_the_same_of_our_texts(texts, outcomes):
     assert _differing(texts, outcomes, theirs) == []
 
 
-def test_we_make_the_same_of_the_texts_of_javascript(from_node):
+def test_we_make_the_same_of_the_texts_of_javascript(from_node, drawn):
     theirs, outcomes = from_node
 
     ours = [outcome_of(text) for text in theirs]
 
-    assert len(theirs) == COUNT
+    assert len(theirs) == drawn[1]
     assert _differing(theirs, ours, outcomes) == []
 
 
-def test_the_canonical_form_is_that_of_rfc_8785(texts, outcomes, from_node):
+def test_the_canonical_form_is_that_of_rfc_8785(texts, outcomes, from_node, drawn):
     keyed = [
         text
         for text, outcome in zip(texts + from_node[0], outcomes + from_node[1], strict=True)
@@ -89,14 +99,14 @@ def test_the_canonical_form_is_that_of_rfc_8785(texts, outcomes, from_node):
 
     differing = [text for text in keyed if canonical(read(text)) != rfc8785.dumps(json.loads(text))]
 
-    assert len(keyed) > COUNT
+    assert len(keyed) > drawn[1]
     assert differing == []
 
 
 @pytest.mark.parametrize("source", ["ours", "theirs"])
-def test_the_texts_are_of_every_kind(source, outcomes, from_node):
+def test_the_texts_are_of_every_kind(source, outcomes, from_node, drawn):
     kinds = Counter(map(_kind_of, outcomes if source == "ours" else from_node[1]))
 
     assert kinds.keys() == KINDS
-    assert min(kinds.values()) > COUNT / 100
-    assert kinds["digest"] > COUNT / 2
+    assert min(kinds.values()) > drawn[1] / 100
+    assert kinds["digest"] > drawn[1] / 2

@@ -10,7 +10,11 @@ from tests.asking import chat_body
 from tests.e2e.program import run, serving
 
 COMMANDS = [[], ["serve"], ["ask"], ["cache"], ["cache", "stats"], ["cache", "get"], ["cache", "purge"], ["config"]]
-COMMANDS += [["config", name] for name in ("check", "show", "example", "api-key")] + [["version"]]
+COMMANDS += [["config", name] for name in ("check", "show", "example", "api-key")] + [
+    ["doctor"],
+    ["completion"],
+    ["version"],
+]
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words) or "foretold")

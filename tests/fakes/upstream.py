@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -55,8 +56,9 @@ class _Protocol(asyncio.StreamReaderProtocol):
 
 
 class FakeUpstream:
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.calls: list[Call] = []
+        self._tls = tls
         self._replies: dict[str, Reply] = {}
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -69,7 +71,8 @@ class FakeUpstream:
     @property
     def url(self) -> str:
         assert self._server is not None
-        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
+        scheme = "http" if self._tls is None else "https"
+        return f"{scheme}://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
 
     async def called(self, times: int) -> None:
         """Returns once it was called so often."""
@@ -78,7 +81,7 @@ class FakeUpstream:
 
     async def __aenter__(self) -> FakeUpstream:
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _Protocol(self._serve), "127.0.0.1", 0)
+        self._server = await loop.create_server(lambda: _Protocol(self._serve), "127.0.0.1", 0, ssl=self._tls)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -131,8 +134,11 @@ class FakeUpstream:
 
 async def answer(call: Call, writer: asyncio.StreamWriter, serial: int) -> None:
     """A good answer in the shape that is asked for."""
-    asked = call.json
     path = call.target.partition("?")[0]
+    if call.method == "GET" and path.endswith("/models"):
+        await whole(writer, json.dumps({"object": "list", "data": [{"id": "m", "object": "model"}]}).encode())
+        return
+    asked = call.json
     if path.endswith("/chat/completions"):
         told: dict[str, Any] = chat(asked, text_for(asked, serial))
     elif path.endswith("/completions"):

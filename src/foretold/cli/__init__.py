@@ -5,16 +5,25 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from foretold.errors import ForetoldError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+# Set by the scripts of `foretold completion`, whose shells then run this program at each TAB.
+COMPLETE = "_FORETOLD_COMPLETE"
 
 _COMMANDS = {
     "serve": ("foretold.cli.serve", "Run the node: cache, model and API."),
     "ask": ("foretold.cli.ask", "Ask once, stream the answer, say miss or hit and how long."),
     "cache": ("foretold.cli.cache", "Look at what is kept, and purge it."),
     "config": ("foretold.cli.config", "Check, show and explain the settings."),
+    "doctor": ("foretold.cli.doctor", "Check the whole set-up and say what to do."),
+    "completion": ("foretold.cli.completion", "Print the script that completes commands in your shell."),
     "version": ("foretold.cli.version", "Version of this program and of its engine."),
 }
 
@@ -23,10 +32,11 @@ Examples:
   foretold serve                                  run a node with the bundled model
   foretold ask smollm2-135m "Why is the sky blue?"  ask it, twice: a miss, then a hit
   foretold cache stats                            what the cache did so far
+  foretold doctor                                 is everything as it should be?
 
 \b
 Exit codes: 0 done, 1 failed, 2 wrong use, 3 settings not valid, 4 credential, 5 node or upstream
-unreachable, 6 not found, 7 port taken, 130 Ctrl-C, 143 asked to stop."""
+unreachable, 6 not found, 7 port taken, 8 finished and found a fault, 130 Ctrl-C, 143 asked to stop."""
 
 
 class Commands(click.Group):
@@ -38,6 +48,15 @@ class Commands(click.Group):
             return None
         command: click.Command = importlib.import_module(_COMMANDS[cmd_name][0]).command
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        # From the table as well: whoever presses a key waits for it.
+        from click.shell_completion import CompletionItem
+
+        named = [
+            CompletionItem(name, help=says) for name, (_, says) in _COMMANDS.items() if name.startswith(incomplete)
+        ]
+        return named + click.Command.shell_complete(self, ctx, incomplete)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -65,7 +84,7 @@ def cli() -> None:
 def main() -> None:
     """Runs a command; an error is told in two lines and an exit code, never as a traceback."""
     try:
-        result = cli(standalone_mode=False)
+        result = cli(standalone_mode=False, complete_var=COMPLETE)
     except click.exceptions.Abort:
         sys.exit(130)
     except click.exceptions.Exit as e:

@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator
 import click
 
 from foretold.cli.client import node_url, request
+from foretold.cli.completion import model_names
 from foretold.cli.settings import json_option, url_option
 from foretold.errors import Told
 
 
 @click.command("ask", short_help="Ask once, stream the answer, say miss or hit and how long.")
-@click.argument("model")
+@click.argument("model", shell_complete=model_names)
 @click.argument("prompt", required=False)
 @url_option
 @click.option("--max-tokens", type=click.IntRange(min=1), help="The longest answer.")

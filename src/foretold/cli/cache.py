@@ -8,6 +8,7 @@ import sys
 import click
 
 from foretold.cli.client import admin, node_url
+from foretold.cli.completion import model_names
 from foretold.cli.settings import json_option, url_option
 
 
@@ -70,7 +71,7 @@ def get(key: str, url: str | None, as_json: bool) -> None:
 
 @command.command("purge")
 @click.option("--key", help="One record, by the 64 hex digits of its key.")
-@click.option("--model", help="All answers of a model.")
+@click.option("--model", shell_complete=model_names, help="All answers of a model.")
 @click.option("--revision", help="All answers of a model's revision.")
 @click.option("--tag", help="All answers that a caller tagged so; see --of.")
 @click.option("--of", "of_tenant", help="Whose tag: tenant:NAME, credential:TEXT or local: (the default).")

@@ -20,11 +20,17 @@ config_option = click.option(
 url_option = click.option("--url", help="The node; else FORETOLD_URL, else http://127.0.0.1:3673.")
 
 
-def read_config(config_file: Path | None) -> Config:
-    """Raises ConfigError."""
+def settings_file(config_file: Path | None) -> Path | None:
+    """The file that counts; None for the defaults."""
     named = config_file or (Path(os.environ["FORETOLD_CONFIG"]) if os.environ.get("FORETOLD_CONFIG") else None)
     if named is None and Path("foretold.toml").is_file():
-        named = Path("foretold.toml")
+        return Path("foretold.toml")
+    return named
+
+
+def read_config(config_file: Path | None) -> Config:
+    """Raises ConfigError."""
+    named = settings_file(config_file)
     return load("") if named is None else load_file(named)
 
 

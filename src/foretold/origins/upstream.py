@@ -75,7 +75,7 @@ class Upstream:
         self._headers = tuple(headers)
         self._timeouts = timeouts
         self._connections = connections
-        self._proxy = _proxy_for(url)
+        self._proxy = proxy_for(url)
         self._session: aiohttp.ClientSession | None = None
 
     async def fetch(self, asked: Asked, forwarded: Forwarded) -> UpstreamAnswer:
@@ -241,7 +241,7 @@ def _reason(error: Exception) -> str:
     return (cause.strerror or type(cause).__name__) if isinstance(cause, OSError) else type(error).__name__
 
 
-def _proxy_for(url: str) -> str | None:
+def proxy_for(url: str) -> str | None:
     """The proxy the environment names for an address; none for loopback."""
     parts = urlsplit(url)
     if parts.hostname is None or parts.hostname in _LOOPBACK or parts.hostname.startswith("127."):
