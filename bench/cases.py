@@ -10,6 +10,8 @@ from answers import ANSWER_BYTES, TRANSCRIPT
 
 CHAT = "/v1/chat/completions"
 NUMBER = "@NUMBER@"
+# load.lua sends the same.
+CREDENTIAL = "Bearer sk-bench-0123456789abcdefghijklmnopqrstuvwxyz"
 # More records than a memory tier of 1 MiB holds: asked in turn, each has left it when its turn comes again.  Only the
 # last ones of one load may still be there when the next one begins.
 KEYS_ON_DISK = 3000
@@ -54,16 +56,21 @@ NEW = _asked(NUMBER)
 NEW_EVENTS = _asked(NUMBER, **_STREAM)
 
 CASES = (
-    Case("bare", "bare", 64, SAME, "bare"),
-    Case("hit", "node", 64, SAME, "bare", tier="memory"),
-    Case("hit, other bytes", "node", 64, OTHER_BYTES, "bare", tier="memory"),
-    Case("hit on disk", "node-small", 64, NEW, "bare", numbers=KEYS_ON_DISK, tier="disk"),
+    Case("nginx", "nginx", 64, SAME, "nginx"),
+    Case("varnish", "varnish", 64, SAME, "nginx"),
+    Case("bare", "bare", 64, SAME, "nginx"),
+    Case("hit", "node", 64, SAME, "nginx", tier="memory"),
+    Case("hit, other bytes", "node", 64, OTHER_BYTES, "hit", tier="memory"),
+    Case("hit on disk", "node-small", 64, NEW, "hit", numbers=KEYS_ON_DISK, tier="disk"),
+    Case("nginx, stream", "nginx", 64, EVENTS, "nginx", answer_bytes=len(TRANSCRIPT)),
+    Case("hit, stream of 203 events", "node", 64, EVENTS, "hit", answer_bytes=len(TRANSCRIPT), tier="memory"),
     Case("bare, 1 connection", "bare", 1, SAME, "bare, 1 connection"),
     Case("hit, 1 connection", "node", 1, SAME, "bare, 1 connection", tier="memory"),
-    Case("bare, stream", "bare", 16, EVENTS, "bare, stream", path="/transcript", answer_bytes=len(TRANSCRIPT)),
-    Case("hit, stream", "node", 16, EVENTS, "bare, stream", answer_bytes=len(TRANSCRIPT), tier="memory"),
     Case("bare proxy", "proxy", 16, NEW, "bare proxy", tier=None),
+    Case("nginx, miss", "nginx", 16, NEW, "bare proxy", tier=None),
     Case("miss", "node-misses", 16, NEW, "bare proxy", tier=None),
+    Case("mock alone, 1 connection", "mock", 1, NEW, "mock alone, 1 connection", tier=None),
+    Case("miss, 1 connection", "node-misses", 1, NEW, "mock alone, 1 connection", tier=None),
     Case("bare proxy, stream", "proxy", 16, NEW_EVENTS, "bare proxy, stream", answer_bytes=len(TRANSCRIPT), tier=None),
     Case("miss, stream", "node-misses", 16, NEW_EVENTS, "bare proxy, stream", answer_bytes=len(TRANSCRIPT), tier=None),
 )

@@ -19,6 +19,7 @@ function init(args)
 
   wrk.method = "POST"
   wrk.headers["Content-Type"] = "application/json"
+  wrk.headers["Authorization"] = "Bearer sk-bench-0123456789abcdefghijklmnopqrstuvwxyz"
   local digits = "0000000000000000"
   wrk.body = body:gsub("@NUMBER@", digits)
   local whole = wrk.format()

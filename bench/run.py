@@ -26,8 +26,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from answers import TRANSCRIPT, WHOLE
-from cases import CASES, CHAT, EVENTS, KEYS_ON_DISK, MOST_IN_MEMORY, NEW, NUMBER, OTHER_BYTES, SAME, Case
+from cases import CASES, CHAT, CREDENTIAL, EVENTS, KEYS_ON_DISK, MOST_IN_MEMORY, NEW, NUMBER, OTHER_BYTES, SAME, Case
 from figures import Measured, table
+from others import nginx, varnish
 from servers import HERE, LOAD_CORE, SERVER_CORE, Mock, Node, Server
 
 _LIBRARIES = ("uvicorn", "httptools", "uvloop", "aiohttp", "orjson", "msgspec", "lmdb")
@@ -64,8 +65,9 @@ def check_machine() -> None:
     """Raises Wrong where nothing can be measured."""
     if not sys.platform.startswith("linux") or not {SERVER_CORE, LOAD_CORE} <= os.sched_getaffinity(0):
         raise Wrong("the benchmark needs Linux and its cores 0 and 1: one for the server, one for the load")
-    if shutil.which("wrk") is None:
-        raise Wrong("wrk is missing: apt-get install wrk")
+    missing = [name for name in ("wrk", "nginx", "varnishd") if shutil.which(name) is None]
+    if missing:
+        raise Wrong(f"{' and '.join(missing)} missing: apt-get install wrk nginx-light varnish varnish-modules")
 
 
 @contextmanager
@@ -81,8 +83,10 @@ def servers() -> Iterator[dict[str, Server]]:
             stack.callback(server.stop)
             running[server.name] = server
 
-        started(Server("bare", [str(HERE / "bare.py")], folder, core=SERVER_CORE))
-        started(Server("proxy", [str(HERE / "proxy.py"), mock.url], folder, core=SERVER_CORE))
+        started(Server("bare", [sys.executable, str(HERE / "bare.py")], folder, core=SERVER_CORE))
+        started(Server("proxy", [sys.executable, str(HERE / "proxy.py"), mock.url], folder, core=SERVER_CORE))
+        started(nginx(mock.url, folder))
+        started(varnish(mock.url, folder))
         for name, memory in (("node", "256 MiB"), ("node-misses", "256 MiB"), ("node-small", "1 MiB")):
             started(Node(name, mock.url, folder, memory=memory))
         prepare(running)
@@ -97,6 +101,9 @@ def prepare(running: dict[str, Server]) -> None:
             status, came = asked_once(url, body.replace(NUMBER, str(number)))
         if "; hit" not in status or came != answer:
             raise Wrong(f"asked again, the node did not answer from memory: {status!r}, {len(came)} bytes")
+    for name in ("nginx", "varnish"):
+        for body in (SAME, EVENTS):
+            asked_once(running[name].url + CHAT, body)
     for number in range(KEYS_ON_DISK):
         asked_once(running["node-small"].url + CHAT, NEW.replace(NUMBER, f"{number:016d}"))
     running["node-small"].quiet_cpu_ns()
@@ -104,7 +111,8 @@ def prepare(running: dict[str, Server]) -> None:
 
 def asked_once(url: str, body: str) -> tuple[str, bytes]:
     """Cache-Status and body of an answer."""
-    request = urllib.request.Request(url, body.encode(), {"content-type": "application/json"})
+    headers = {"content-type": "application/json", "authorization": CREDENTIAL}
+    request = urllib.request.Request(url, body.encode(), headers)
     with urllib.request.urlopen(request, timeout=10) as answer:
         return answer.headers.get("cache-status", ""), answer.read()
 
@@ -180,7 +188,7 @@ def circumstances() -> dict[str, str]:
     processor = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     versions = [f"{name} {importlib.metadata.version(name)}" for name in _LIBRARIES]
     with contextlib.suppress(OSError, subprocess.SubprocessError):
-        versions.append(first_line(["wrk", "-v"]))
+        versions += [first_line(command) for command in (["wrk", "-v"], ["nginx", "-v"], ["varnishd", "-V"])]
     return {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "machine": ", ".join(

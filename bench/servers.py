@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
+import urllib.parse
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,9 +25,9 @@ _QUIET_WITHIN_S = 10.0
 
 
 class Server:
-    """A process that prints its address as a JSON line, until `stop`."""
+    """A process and its children until `stop`.  Ours print their address as a JSON line; others are given it as `url`."""
 
-    def __init__(self, name: str, command: Sequence[str], folder: Path, *, core: int):
+    def __init__(self, name: str, command: Sequence[str], folder: Path, *, core: int, url: str = ""):
         self.name = name
         self._printed = folder / f"{name}.out"
         self._told = folder / f"{name}.err"
@@ -33,7 +35,7 @@ class Server:
         settings = {n: v for n, v in os.environ.items() if not n.startswith("FORETOLD_")}
         with self._printed.open("wb") as printed, self._told.open("wb") as told:
             self._process = subprocess.Popen(
-                [sys.executable, *command],
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=printed,
                 stderr=told,
@@ -42,14 +44,16 @@ class Server:
                 # Before the process has threads, so that all of them get it.
                 preexec_fn=lambda: os.sched_setaffinity(0, {core}),
             )
-        self.url = self._address()
+        self.url = self._listening(url) if url else self._address()
 
     def cpu_ns(self) -> int:
-        """CPU time of all threads so far.  A thread that ended is no longer in it; ours live as long as the process."""
-        spent = 0
-        for thread in Path(f"/proc/{self._process.pid}/task").iterdir():
-            with contextlib.suppress(OSError):
-                spent += int((thread / "schedstat").read_text().split()[0])
+        """CPU time of all threads so far.  A thread that ended is no longer in it; these live as long as the process."""
+        spent, waiting = 0, [self._process.pid]
+        while waiting:
+            for thread in Path(f"/proc/{waiting.pop()}/task").iterdir():
+                with contextlib.suppress(OSError):
+                    spent += int((thread / "schedstat").read_text().split()[0])
+                    waiting += map(int, (thread / "children").read_text().split())
         return spent
 
     def quiet_cpu_ns(self) -> int:
@@ -71,6 +75,16 @@ class Server:
             self._process.kill()
             self._process.wait()
 
+    def _listening(self, url: str) -> str:
+        until = time.monotonic() + _STARTS_WITHIN_S
+        parts = urllib.parse.urlsplit(url)
+        while time.monotonic() < until and self._process.poll() is None:
+            with contextlib.suppress(OSError), socket.create_connection((parts.hostname, parts.port), 1):
+                return url
+            time.sleep(0.05)
+        self.stop()
+        raise RuntimeError(f"{self.name} did not start:\n{self._told.read_text()[-2000:]}")
+
     def _address(self) -> str:
         until = time.monotonic() + _STARTS_WITHIN_S
         while time.monotonic() < until and self._process.poll() is None:
@@ -84,7 +98,7 @@ class Server:
 
 class Mock(Server):
     def __init__(self, folder: Path):
-        super().__init__("mock", [str(HERE / "mock_upstream.py")], folder, core=LOAD_CORE)
+        super().__init__("mock", [sys.executable, str(HERE / "mock_upstream.py")], folder, core=LOAD_CORE)
 
     def calls(self) -> int:
         return int(fetched_json(f"{self.url}/stats")["calls"])
@@ -102,7 +116,7 @@ class Node(Server):
             f'[[tiers]]\nstore = "memory"\nlimit = "{memory}"\n[[tiers]]\nstore = "disk"\nlimit = "2 GiB"\n'
         )
         run = "from foretold.cli import main; main()"
-        command = ["-c", run, "serve", "--config", str(settings), "--port", "0", "--json"]
+        command = [sys.executable, "-c", run, "serve", "--config", str(settings), "--port", "0", "--json"]
         super().__init__(name, command, folder, core=SERVER_CORE)
 
     def hits(self) -> dict[str, int]:
@@ -110,6 +124,13 @@ class Node(Server):
         token = (self._data / "admin-token").read_text().strip()
         told = fetched_json(f"{self.url}/-/stats", {"authorization": f"Bearer {token}"})
         return {tier["name"]: tier["hits"] for tier in told["tiers"]}
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port
 
 
 def fetched_json(url: str, headers: dict[str, str] | None = None) -> Any:
