@@ -18,6 +18,7 @@ import aiohttp
 
 from foretold.errors import OriginCut, OriginError, OriginTimeout, OriginUnreachable
 from foretold.origins.coding import Identity, Unknown, decoder_for
+from foretold.origins.connections import OneAnswerEach
 from foretold.ports import Asked, Forwarded
 
 _NOT_OURS_TO_PASS = frozenset(
@@ -110,7 +111,7 @@ class Upstream:
     def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=self._connections, ttl_dns_cache=30),
+                connector=OneAnswerEach(limit=self._connections, ttl_dns_cache=30),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
                 trust_env=False,
