@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from foretold.contract.manners import MAX_RETRIES, Failure, may_fall_back, retry_after_s
 from foretold.errors import ForetoldError, OriginCut, OriginError, OriginTimeout, OriginUnreachable, Refused
+from foretold.fields import by_name
 from foretold.ports import Asked, Forwarded, Incoming, Origin
 
 
@@ -72,7 +73,7 @@ class Chain:
             return None
         failure, status, retry_after = None, None, None
         if isinstance(got, Begun):
-            status, retry_after = got.status, dict(got.headers).get("retry-after")
+            status, retry_after = got.status, by_name(got.headers).get("retry-after")
         elif (failure := _failure(got)) is None:
             return None
         return retry_after_s(

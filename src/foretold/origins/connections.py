@@ -20,7 +20,8 @@ class OneAnswerEach(aiohttp.TCPConnector):
 
     def __init__(self, *, limit: int, ttl_dns_cache: int):
         super().__init__(limit=limit, ttl_dns_cache=ttl_dns_cache)
-        self._factory = functools.partial(Wire, loop=self._loop)
+        kind: type[ResponseHandler] = Wire
+        self._factory = functools.partial(kind, loop=self._loop)
 
     def _release(self, key: Any, protocol: ResponseHandler, *, should_close: bool = False) -> None:
         if isinstance(protocol, Wire):

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from foretold.errors import OriginCut, OriginError, OriginTimeout, OriginUnreachable
+from foretold.fields import as_utf8, by_name, from_wire
 from foretold.origins.coding import Identity, Unknown, decoder_for
 from foretold.origins.connections import OneAnswerEach
 from foretold.ports import Asked, Forwarded
@@ -34,7 +35,6 @@ _NOT_OURS_TO_PASS = frozenset(
         "upgrade",
         "content-length",
         "content-encoding",
-        "date",
         "server",
         "alt-svc",
         "strict-transport-security",
@@ -137,7 +137,7 @@ class Upstream:
         elif self._key is not None:
             headers.append(("authorization", f"Bearer {self._key}"))
         fixed = {name.lower() for name, _ in self._headers}
-        return [h for h in headers if h[0] not in fixed] + list(self._headers)
+        return [(name, as_utf8(value)) for name, value in headers if name not in fixed] + list(self._headers)
 
 
 class Stalled(Exception):
@@ -182,15 +182,20 @@ class UpstreamAnswer:
 
     def __init__(self, upstream: str, response: aiohttp.ClientResponse, *, idle_s: float, deadline: float):
         self.status = response.status
-        coding = response.headers.get("content-encoding", "")
+        fields = [from_wire(name, value) for name, value in response.raw_headers]
+        told = by_name(fields)
+        coding = told.get("content-encoding", "")
         self._decoder = decoder_for(coding)
-        self.headers = [
-            (name.lower(), value) for name, value in response.headers.items() if name.lower() not in _NOT_OURS_TO_PASS
-        ]
+        dropped = _NOT_OURS_TO_PASS.union(part.strip(" \t").lower() for part in told.get("connection", "").split(","))
+        self.headers = [field for field in fields if field[0] not in dropped]
         if isinstance(self._decoder, Unknown):
             self.headers.append(("content-encoding", coding))
         self.length = response.content_length if isinstance(self._decoder, Identity) else None
-        self._is_framed = response.content_length is not None or _is_chunked(response) or response.status in (204, 304)
+        self._is_framed = (
+            response.content_length is not None
+            or told.get("transfer-encoding", "").lower() == "chunked"
+            or response.status in (204, 304)
+        )
         self._upstream = upstream
         self._response = response
         self._idle_s = idle_s
@@ -229,10 +234,6 @@ class UpstreamAnswer:
             self._response.release()
         else:
             self._response.close()
-
-
-def _is_chunked(response: aiohttp.ClientResponse) -> bool:
-    return response.headers.get("transfer-encoding", "").strip().lower() == "chunked"
 
 
 def _reason(error: Exception) -> str:
