@@ -24,8 +24,10 @@ class Chain:
         """The first good answer, its first bytes already here; where all fail, what the first origin said."""
         first = await self._ask(self._origins[0], asked, forwarded, is_fallback=False)
         if _may_fall_back(first):
-            # A caller's credential is for the route's own origin and no other.
-            other = await self._ask_others(asked, replace(forwarded, credential=None), instead_of=first)
+            # A caller's credential is for the route's own origin and no other; the others use what the settings give.
+            other = await self._ask_others(
+                asked, replace(forwarded, credential=None, may_use_own=True), instead_of=first
+            )
             if other is not None:
                 return other
         if isinstance(first, ForetoldError):

@@ -69,7 +69,7 @@ class Upstream:
         timeouts: Timeouts = Timeouts(),
         connections: int = 256,
     ):
-        """`url` is the base under which paths are asked; `key` goes as a bearer token where no credential is passed."""
+        """`url` is the base under which paths are asked; `key` goes as a bearer token where the route passes none."""
         self.name = name
         self._url = url.rstrip("/")
         self._key = key
@@ -134,7 +134,7 @@ class Upstream:
             headers.append(("content-type", "application/json"))
         if forwarded.credential is not None:
             headers.append(forwarded.credential)
-        elif self._key is not None:
+        elif self._key is not None and forwarded.may_use_own:
             headers.append(("authorization", f"Bearer {self._key}"))
         fixed = {name.lower() for name, _ in self._headers}
         return [(name, as_utf8(value)) for name, value in headers if name not in fixed] + list(self._headers)
