@@ -173,6 +173,11 @@ class NearStore(Store, Protocol):
     @property
     def limit_bytes(self) -> int: ...
 
+    @property
+    def largest_bytes(self) -> int:
+        """The longest blob it takes; of a longer one it keeps nothing, nor what it had under that name."""
+        ...
+
 
 class Generations(Protocol):
     """The generation of every tag that was ever purged (rule G1); others are never purged."""

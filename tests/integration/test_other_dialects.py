@@ -217,3 +217,27 @@ async def test_stored_is_not_announced_where_the_head_already_forbids_it(upstrea
         answered = await node.post("/classify", {"x": 1})
 
     assert "stored" not in answered.cache_status
+
+
+@pytest.mark.parametrize("framed", [True, False])
+async def test_what_no_tier_takes_is_not_told_to_be_stored(upstream, tmp_path, framed):
+    async def long(call, writer, serial):
+        body = json.dumps({"x": "y" * 1_500_000}).encode()
+        if framed:
+            await whole(writer, body)
+        else:
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n")
+            writer.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
+            await writer.drain()
+
+    upstream.on("/classify", long)
+    tiers = "[[tiers]]\nstore = 'memory'\nlimit = '64 MiB'\n"
+    async with running(in_front_of(base(upstream.url), ROUTES + tiers), tmp_path) as node:
+        first = await node.post("/classify", {"a": 1})
+        again = await node.post("/classify", {"a": 1})
+        stats = await node.stats()
+
+    if framed:
+        assert "stored" not in first.cache_status
+    assert not again.is_hit
+    assert stats["tiers"][0]["held_bytes"] == 0
