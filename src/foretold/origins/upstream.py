@@ -9,14 +9,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
+import re
 import urllib.request
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import aiohttp
+from yarl import URL
 
-from foretold.errors import OriginCut, OriginError, OriginTimeout, OriginUnreachable
+from foretold.errors import OriginCut, OriginError, OriginTimeout, OriginUnreachable, Refused
 from foretold.fields import as_utf8, by_name, from_wire
 from foretold.origins.coding import Identity, Unknown, decoder_for
 from foretold.origins.connections import OneAnswerEach
@@ -43,6 +45,7 @@ _NOT_OURS_TO_PASS = frozenset(
     ]
 )
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_NEVER_IN_AN_ADDRESS = re.compile(r"[\x00-\x20\x7f]")
 _MAX_HEADER_BYTES = 64 * 1024
 
 
@@ -102,6 +105,9 @@ class Upstream:
             raise OriginCut(f"upstream {self.name!r} closed the connection before answering") from None
         except (aiohttp.ClientError, OSError, ValueError) as e:
             raise OriginError(f"upstream {self.name!r} answered what is not HTTP: {type(e).__name__}") from None
+        if response.status == 101:
+            response.close()
+            raise OriginError(f"upstream {self.name!r} changed the protocol, which nobody asked for")
         return UpstreamAnswer(self.name, response, idle_s=self._timeouts.idle_s, deadline=deadline)
 
     async def close(self) -> None:
@@ -122,11 +128,15 @@ class Upstream:
             )
         return self._session
 
-    def _address(self, asked: Asked) -> str:
+    def _address(self, asked: Asked) -> URL:
+        """Path and query string go out as they came, byte for byte: the key is of these, not of another spelling."""
         path = asked.path
         if self._url.endswith("/v1") and (path == "/v1" or path.startswith("/v1/")):
             path = path.removeprefix("/v1")
-        return f"{self._url}{path}?{asked.query}" if asked.query else f"{self._url}{path}"
+        address = f"{self._url}{path}?{asked.query}" if asked.query else f"{self._url}{path}"
+        if _NEVER_IN_AN_ADDRESS.search(address):
+            raise Refused("the path or the query string has a space or a control character", code="bad_path")
+        return URL(address, encoded=True)
 
     def _request_headers(self, asked: Asked, forwarded: Forwarded) -> list[tuple[str, str]]:
         headers = [*forwarded.headers, ("accept-encoding", "identity")]
