@@ -17,7 +17,15 @@ from foretold.errors import ConfigError
 
 Place = tuple[str | int, ...]
 
-_NEVER_SHOWN = (values.secret, values.headers, values.api_key_digest)
+# Because of what could stand there, or because the message names the part that is wrong.
+_NEVER_SHOWN = (
+    values.secret,
+    values.headers,
+    values.api_key_digest,
+    values.address,
+    values.keyed_headers,
+    values.inert_headers,
+)
 _HEADER = re.compile(r"\s*\[(\[?)\s*([^\[\]]+?)\s*\]")
 _MEMBER = re.compile(r"""\s*((?:[A-Za-z0-9_.-]+|"[^"]*"|'[^']*')+)\s*=""")
 

@@ -213,11 +213,11 @@ def address(value: Any) -> str:
     if not isinstance(value, str) or not re.match(r"https?://[^/?#]", value) or not _is_plain(value):
         raise ValueError('give an address such as "https://api.example.com/v1"')
     rest = value.partition("://")[2]
-    if "?" in rest or "#" in rest:
-        raise ValueError("give an address that ends with its path: query strings are each request's own")
     netloc, _, path = rest.partition("/")
     if "@" in netloc:
         raise ValueError("give an address without credentials: they come from outside, as `key` or in `headers`")
+    if "?" in rest or "#" in rest:
+        raise ValueError("give an address that ends with its path: query strings are each request's own")
     found = _HOST_AND_PORT.fullmatch(netloc)
     if found is None or not 1 <= int(found[2] or 1) <= 65535:
         raise ValueError("give a host, and a port from 1 to 65535 if it is not the usual one")

@@ -112,7 +112,7 @@ def test_every_setting_stands_in_the_example_with_one_sentence():
         ('[cache]\nrecord_limit = "9 MiB"', 'give at most "8 MiB"'),
         (UPSTREAM.replace("/v1", "/v1?x=1"), "query strings are each request's own"),
         (UPSTREAM.replace("/v1", "/v1#part"), "query strings are each request's own"),
-        (UPSTREAM.replace("127", "user:pw@127"), "give an address without credentials"),
+        (UPSTREAM.replace("127", "user:fk_the_key@127"), "openai.url: give an address without credentials"),
         ('[upstreams.a]\nurl = "http://:80"', "give a host"),
         ('[upstreams.a]\nurl = "http://h:99999/v1"', "a port from 1 to 65535"),
         ('[upstreams.a]\nurl = "http://h:0"', "a port from 1 to 65535"),
@@ -136,7 +136,10 @@ def test_every_setting_stands_in_the_example_with_one_sentence():
             (ROUTE + f"{which} = ['{name}']", says)
             for which in ("keyed_headers", "inert_headers")
             for name, says in [
-                *((n, "says who asks") for n in ("authorization", "X-Api-Key", "api-key", "cf-aig-authorization")),
+                *(
+                    (n, f"{which}: '{n.lower()}' says who asks")
+                    for n in ("authorization", "X-Api-Key", "api-key", "cf-aig-authorization")
+                ),
                 *((n, "says who asks") for n in ("proxy-authorization", "cookie", "set-cookie")),
                 *((n, "belongs to each connection") for n in ("content-length", "transfer-encoding", "Host", "te")),
                 *((n, "belongs to each connection") for n in ("upgrade", "keep-alive", "expect", "content-encoding")),
