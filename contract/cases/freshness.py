@@ -151,6 +151,7 @@ _WHEN_MADE = [
         ("an Age of 0 is none", "0", _MADE),
         ("spaces around an Age don't count", " 30 ", _MADE - 30_000),
         ("an Age that is no number is none", "soon", _MADE),
+        ("of several Ages the first counts", "30, 5", _MADE - 30_000),
         ("a negative Age is none", "-5", _MADE),
         ("an Age with a fraction is none", "1.5", _MADE),
         ("an Age of more than ten digits is none", "99999999999", _MADE),
@@ -186,6 +187,7 @@ _UPSTREAM = [
         "private is not stored in shared scope", {"cache-control": "private, max-age=60"}, None, shared_scope=True
     ),
     _upstream("an answer as old as its max-age is not stored", {"cache-control": "max-age=60", "age": "60"}, None),
+    _upstream("of several Ages the first is that of the answer", {"cache-control": "max-age=60", "age": "60, 1"}, None),
     _upstream("an answer younger than its max-age is stored", {"cache-control": "max-age=60", "age": "59"}, 60),
     _upstream("Vary by a keyed header is stored", {"vary": "Accept-Language"}, 86_400, keyed=["accept-language"]),
     _upstream(

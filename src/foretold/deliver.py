@@ -12,6 +12,7 @@ from foretold.contract.events import Splitter
 from foretold.contract.record import KEPT_HEADERS
 from foretold.contract.status import CacheStatus, listed
 from foretold.errors import OriginError
+from foretold.fields import by_name
 from foretold.flight import Ride, collected
 from foretold.landing import is_events
 from foretold.memo import Named
@@ -31,6 +32,7 @@ _OURS = frozenset(
         "pragma",
         "content-length",
         "set-cookie",
+        "date",
     ]
 )
 
@@ -127,7 +129,7 @@ def _reshaped(headers: list[tuple[str, str]], kind: str, body: bytes) -> list[tu
 
 
 def _shape_that_came(incoming: Incoming) -> str:
-    return "events" if is_events(dict(incoming.headers).get("content-type", "")) else "whole"
+    return "events" if is_events(by_name(incoming.headers).get("content-type", "")) else "whole"
 
 
 def _length(incoming: Incoming) -> list[tuple[str, str]]:
@@ -141,14 +143,19 @@ def _miss_headers(incoming: Incoming, status: CacheStatus, outcome: Outcome) -> 
     if status.forwarded != "bypass" and not status.collapsed:
         status = replace(status, stored=outcome.stored)
     outcome.detail = status.detail
-    theirs = [h for h in incoming.headers if h[0] not in _OURS and (not status.collapsed or h[0] in KEPT_HEADERS)]
-    before = next((value for name, value in incoming.headers if name == "cache-status"), None)
+    theirs = [h for h in incoming.headers if not _is_ours(h[0]) and (not status.collapsed or h[0] in KEPT_HEADERS)]
+    before = by_name(incoming.headers).get("cache-status")
     return [
         ("cache-status", listed(before, status)),
         ("cf-aig-cache-status", "MISS"),
         ("cache-control", "no-store"),
         *theirs,
     ]
+
+
+def _is_ours(name: str) -> bool:
+    """Whether a field is ours to tell: an origin knows nothing of this cache, nor which web pages may read here."""
+    return name in _OURS or name.startswith("access-control-")
 
 
 async def _as_they_come(chunks: AsyncIterator[bytes], outcome: Outcome) -> AsyncIterator[bytes]:

@@ -31,15 +31,19 @@ class Keeping:
             blob = pack(record, self._secret, body_sha256=body_sha256)
         except ValueError:
             return "header-too-long"
-        if len(blob) > self._largest_bytes:
+        if not self.takes(len(blob)):
             return "too-long"
-        self.kept += 1
-        self._tiers.keep_in_memory(record, blob, body_sha256)
+        is_kept = self._tiers.keep_in_memory(record, blob, body_sha256)
         lifetimes = lifetimes_of(record)
         keep_s = kv_expiration_s(judge(record.made_ms, lifetimes, self._now_ms()), lifetimes)
         for queue in self._queues:
-            queue.add(record.key, blob, keep_s)
-        return None
+            is_kept |= queue.add(record.key, blob, keep_s)
+        self.kept += is_kept
+        return None if is_kept else "queue-full"
+
+    def takes(self, length: int) -> bool:
+        """Whether a record of so many bytes may be kept, and some tier takes it."""
+        return length <= self._largest_bytes and self._tiers.takes(length)
 
     async def forget(self, key: str) -> None:
         """Takes a record out of memory, the queues and every tier.  Raises StoreError."""
@@ -70,16 +74,18 @@ class _Queue:
         self._idle.set()
         self._worker: asyncio.Task[None] | None = None
 
-    def add(self, key: str, blob: bytes, keep_s: int) -> None:
+    def add(self, key: str, blob: bytes, keep_s: int) -> bool:
+        """Whether it waits for a tier that will take it; a store that doesn't take it loses what it had of the key."""
         if self._bytes + len(blob) > QUEUE_BYTES:
             self.tier.counts.dropped += 1
-            return
+            return False
         self.waiting[key] = Put(key, blob, keep_s)
         self._bytes += len(blob)
         self._idle.clear()
         self._news.set()
         if self._worker is None:
             self._worker = asyncio.create_task(self._work())
+        return self.tier.takes(len(blob))
 
     async def flush(self) -> None:
         await self._idle.wait()

@@ -14,6 +14,7 @@ from foretold.contract.freshness import Lifetimes, made_ms, upstream_lifetimes
 from foretold.contract.query import KEYED_HEADERS
 from foretold.contract.record import Record, kept_headers
 from foretold.errors import Malformed
+from foretold.fields import by_name
 from foretold.memo import Named
 from foretold.ports import Asked, Incoming
 from foretold.projections import shapes
@@ -41,7 +42,7 @@ def record_of(departure: Departure, incoming: Incoming, body: bytes, *, now_ms: 
         return incoming.why_not
     if not incoming.is_proven:
         return "end-unproven"
-    headers = dict(incoming.headers)
+    headers = by_name(incoming.headers)
     shape = "events" if is_events(headers.get("content-type", "")) else "whole"
     value, why = _judged(asked, incoming.status, headers.get("content-type", ""), body, shape)
     if why is None:
@@ -81,7 +82,7 @@ def record_of(departure: Departure, incoming: Incoming, body: bytes, *, now_ms: 
 
 def admits(departure: Departure, incoming: Incoming, *, now_ms: int) -> bool:
     """Whether an answer may be kept if it ends cleanly, as far as its head tells."""
-    headers = dict(incoming.headers)
+    headers = by_name(incoming.headers)
     kind = headers.get("content-type", "")
     operation = departure.asked.operation
     if incoming.status != 200 or incoming.is_fallback:

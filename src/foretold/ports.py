@@ -51,10 +51,14 @@ class Asked(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Forwarded:
-    """What goes to an origin beside the question: the headers of rule K3, and a credential where the route passes it."""
+    """What goes to an origin beside the question: the headers of rule K3, and a credential where the route passes it.
+
+    `may_use_own` says whether the origin's own credential may go instead: not for callers who should bring theirs.
+    """
 
     headers: tuple[tuple[str, str], ...] = ()
     credential: tuple[str, str] | None = None
+    may_use_own: bool = True
 
 
 class Incoming(Protocol):
@@ -168,6 +172,11 @@ class NearStore(Store, Protocol):
 
     @property
     def limit_bytes(self) -> int: ...
+
+    @property
+    def largest_bytes(self) -> int:
+        """The longest blob it takes; of a longer one it keeps nothing, nor what it had under that name."""
+        ...
 
 
 class Generations(Protocol):

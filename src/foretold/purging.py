@@ -49,7 +49,7 @@ class Purging:
             case "tenant":
                 return f"namespace:{self._namespace(value)}"
             case "tag" if is_caller_tag(value):
-                return caller_tag(self._namespace(tenant or "local:"), value)
+                return caller_tag(self._namespace("local:" if tenant is None else tenant), value)
             case "model" | "revision" if value:
                 return f"{kind}:{value}"
         if kind not in KINDS:
@@ -60,7 +60,9 @@ class Purging:
 
     def _namespace(self, tenant: str) -> str:
         """Raises Refused for what rule N1 doesn't write."""
-        if tenant != "local:" and not (tenant.startswith(("tenant:", "credential:", "shared:")) and tenant[-1] != ":"):
+        if tenant != "local:" and not any(
+            tenant.startswith(f"{kind}:") and tenant != f"{kind}:" for kind in ("tenant", "credential", "shared")
+        ):
             raise Refused(
                 f"tenant is {tenant[:80]!r}: write tenant:NAME, credential:TEXT, shared:ROUTE or local:",
                 param="tenant",

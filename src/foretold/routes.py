@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from foretold.contract.freshness import Lifetimes
 from foretold.errors import NotFound
 from foretold.halves import Halves
+from foretold.patterns import is_pattern, matches
 from foretold.ports import Asked, Origin
 
 MODEL_OPERATIONS = frozenset({"chat", "completion", "predict"})
@@ -51,10 +51,10 @@ class Route:
 
     def matches(self, asked: Asked) -> bool:
         if self.kind == "model":
-            return asked.operation in MODEL_OPERATIONS and any(fnmatchcase(asked.model, m) for m in self.models)
+            return asked.operation in MODEL_OPERATIONS and any(matches(asked.model, m) for m in self.models)
         if self.kind == "undeclared":
             return asked.operation == ""
-        return asked.operation.startswith(f"{self.kind} ") and fnmatchcase(asked.path, self.path)
+        return asked.operation.startswith(f"{self.kind} ") and matches(asked.path, self.path)
 
 
 class Routes:
@@ -68,7 +68,7 @@ class Routes:
     @property
     def known_models(self) -> list[str]:
         """The models that can be named: those this node runs, and patterns without a wildcard."""
-        names = [name for r in self._routes for name in (r.known_model, *r.models) if name and not _is_pattern(name)]
+        names = [name for r in self._routes for name in (r.known_model, *r.models) if name and not is_pattern(name)]
         return list(dict.fromkeys(names))
 
     def match(self, asked: Asked) -> Route:
@@ -85,10 +85,6 @@ class Routes:
         if asked.operation in MODEL_OPERATIONS:
             raise NotFound(_no_model(asked.model, self.known_models), param="model", code="model_not_found")
         raise NotFound(f"nothing answers {asked.method} {asked.path} here", code="unknown_path")
-
-
-def _is_pattern(model: str) -> bool:
-    return any(c in model for c in "*?[")
 
 
 def _no_model(model: str, known: Sequence[str]) -> str:

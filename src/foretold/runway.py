@@ -18,6 +18,8 @@ class Runway:
         self._now_ms = now_ms
 
     def admits(self, incoming: Incoming) -> bool:
+        if incoming.length is not None and not self._keeping.takes(incoming.length):
+            return False
         return admits(self._departure, incoming, now_ms=self._now_ms())
 
     def land(self, incoming: Incoming, body: bytes) -> str | None:

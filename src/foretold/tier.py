@@ -39,6 +39,10 @@ class Tier:
     def is_near(self) -> bool:
         return self._near is not None
 
+    def takes(self, length: int) -> bool:
+        """Whether the store keeps a blob of so many bytes; a far one says so itself, by failing."""
+        return self._near is None or length <= self._near.largest_bytes
+
     async def get(self, name: str) -> bytes | None:
         self.counts.lookups += 1
         try:

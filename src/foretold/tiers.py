@@ -95,8 +95,13 @@ class Tiers:
                     return name, record
         return None
 
-    def keep_in_memory(self, record: Record, blob: bytes, body_sha256: str) -> None:
-        self._into_memory(Held(record, blob, body_sha256, self._shared))
+    def keep_in_memory(self, record: Record, blob: bytes, body_sha256: str) -> bool:
+        """Whether memory took it."""
+        return self._into_memory(Held(record, blob, body_sha256, self._shared))
+
+    def takes(self, length: int) -> bool:
+        """Whether some tier takes a record of so many bytes."""
+        return length <= self.memory.largest_bytes or any(tier.takes(length) for tier in self.below)
 
     async def delete(self, key: str) -> None:
         """Takes a record out of every tier.  Raises StoreError if one of them couldn't."""
@@ -130,11 +135,12 @@ class Tiers:
         cleaning.add_done_callback(self._cleaning.discard)
         return None
 
-    def _into_memory(self, held: Held) -> None:
+    def _into_memory(self, held: Held) -> bool:
         judged = judge(held.made_ms, held.lifetimes, self._now_ms())
         entry = self.memory.put_now(held.key, held.blob, keep_s=kv_expiration_s(judged, held.lifetimes))
         if entry is not None:
             self._derive(held.key, entry, held)
+        return entry is not None
 
     def _derive(self, key: str, entry: Entry, held: Held) -> None:
         entry.derived = held

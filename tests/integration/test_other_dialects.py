@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
+import aiohttp
 import pytest
+from yarl import URL
 
 from tests.fakes.upstream import whole
 from tests.running import in_front_of, running
@@ -217,3 +219,55 @@ async def test_stored_is_not_announced_where_the_head_already_forbids_it(upstrea
         answered = await node.post("/classify", {"x": 1})
 
     assert "stored" not in answered.cache_status
+
+
+@pytest.mark.parametrize("framed", [True, False])
+async def test_what_no_tier_takes_is_not_told_to_be_stored(upstream, tmp_path, framed):
+    async def long(call, writer, serial):
+        body = json.dumps({"x": "y" * 1_500_000}).encode()
+        if framed:
+            await whole(writer, body)
+        else:
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n")
+            writer.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
+            await writer.drain()
+
+    upstream.on("/classify", long)
+    tiers = "[[tiers]]\nstore = 'memory'\nlimit = '64 MiB'\n"
+    async with running(in_front_of(base(upstream.url), ROUTES + tiers), tmp_path) as node:
+        first = await node.post("/classify", {"a": 1})
+        again = await node.post("/classify", {"a": 1})
+        stats = await node.stats()
+
+    if framed:
+        assert "stored" not in first.cache_status
+    assert not again.is_hit
+    assert stats["tiers"][0]["held_bytes"] == 0
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/things/a?x=%2B+%20%26%3D%3B%23",
+        "/things/a?x=a%2fb",
+        "/things/a?x=%zz",
+        "/things/a?x=a|b%22c",
+        "/things/%7Eb%2d?u=%c3%a9",
+        "/things/a+b",
+        "/things/a%20b?c",
+        "/things/a%25b/%3Fc?d=e?f",
+        "/things/a%253B",
+        "/things//x/?&&",
+    ],
+)
+async def test_path_and_query_string_go_upstream_as_they_came(upstream, tmp_path, target):
+    async with running(in_front_of(base(upstream.url), ROUTES), tmp_path) as node, aiohttp.ClientSession() as session:
+        upstream.on(target.partition("?")[0], _empty_object)
+        async with session.get(URL(node.url + target, encoded=True)) as response:
+            assert response.status == 200
+
+    assert upstream.calls[0].target == target
+
+
+async def _empty_object(call, writer, serial):
+    await whole(writer, b"{}")

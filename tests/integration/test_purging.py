@@ -138,6 +138,19 @@ async def test_a_key_purged_in_mid_flight_is_not_kept(upstream, tmp_path):
         {"tag": "Not A Tag"},
         {"model": 7},
         {"model": ""},
+        {"model": True},
+        {"key": None},
+        {"tag": ["a"]},
+        {"everything": False},
+        {"everything": "no"},
+        {"everything": 1},
+        {"everything": True, "model": "m"},
+        {"tag": "a", "of_tenant": True},
+        {"tag": "a", "of_tenant": 5},
+        {"tag": "a", "of_tenant": ""},
+        {"tenant": "local:", "of_tenant": "local:"},
+        {"everything": True, "of_tenant": "local:"},
+        {"of_tenant": "local:"},
     ],
     ids=str,
 )
@@ -150,6 +163,19 @@ async def test_a_purge_that_names_nothing_clearly_is_refused(upstream, tmp_path,
     assert refused.status == 400
     assert refused.json["code"] == "bad_purge"
     assert after.is_hit
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"[]", b"true", b'{"tag":"a","tag":"b"}', b'{"model":"\\ud800"}', b'{"model":NaN}', b"[" * 2000],
+    ids=str,
+)
+async def test_a_purge_that_is_no_plain_object_is_refused(upstream, tmp_path, body):
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        refused = await node.send("POST", "/-/cache/purge", body, node.admin_headers)
+
+    assert refused.status == 400
+    assert refused.json["code"] == "bad_purge"
 
 
 @pytest.mark.parametrize("tenant", ["web", "tenant:", "Tenant:web", "", "local"])

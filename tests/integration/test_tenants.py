@@ -174,3 +174,20 @@ async def test_a_passed_credential_goes_to_the_routes_own_origin_and_no_fallback
     assert not again.is_hit
     assert first.calls[0].header("authorization") == "Bearer mine"
     assert upstream.calls[0].header("authorization") is None
+
+
+@pytest.mark.parametrize("keys", ["", KEYS])
+async def test_who_should_bring_a_credential_and_does_not_spends_none_of_the_nodes(
+    upstream, tmp_path, keys, monkeypatch
+):
+    monkeypatch.setenv("NODES_KEY", "sk-of-the-node")
+    route = "[[routes]]\nname = 'r'\nmodels = ['own']\nupstream = 'fake'\npass_credential = true\n"
+    other = "[[routes]]\nname = 'o'\nmodels = ['*']\nupstream = 'fake'\n"
+    settings = in_front_of(upstream.url, 'key = { env = "NODES_KEY" }\n' + route + other + keys)
+    async with running(settings, tmp_path) as node:
+        headers = bearer("key-of-web") if keys else {}
+        await node.chat("hello", headers, model="own")
+        await node.chat("hello", headers, model="other")
+
+    assert upstream.calls[0].header("authorization") is None
+    assert upstream.calls[1].header("authorization") == "Bearer sk-of-the-node"

@@ -280,6 +280,15 @@ async def test_a_busy_upstream_is_asked_again_and_the_caller_sees_only_the_answe
     assert len(upstream.calls) == 2
 
 
+async def test_a_change_of_protocol_that_nobody_asked_for_is_a_502(upstream, tmp_path):
+    upstream.on("m", raw("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n", b"bytes"))
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        refused = await node.chat("hello")
+
+    assert refused.status == 502
+    assert refused.json["error"]["code"] == "origin_failed"
+
+
 async def test_a_redirect_is_never_followed(upstream, tmp_path):
     async def away(call, writer, serial):
         await whole(writer, b"{}", status=307, more=f"location: {upstream.url}/elsewhere\r\n")

@@ -9,6 +9,7 @@ import pytest
 from foretold.contract.record import pack
 from foretold.errors import StoreError
 from foretold.keeping import QUEUE_BYTES, Keeping
+from foretold.stores.disk import DiskStore
 from foretold.stores.memory import MemoryStore
 from foretold.tier import Tier
 from foretold.tiers import Tiers
@@ -166,10 +167,10 @@ async def test_writes_beyond_the_queues_bound_are_dropped_and_counted_and_no_ans
     world = World()
     world.store.gate = asyncio.Event()
     body = b"x" * 2**21
-    for i in range(2 * QUEUE_BYTES // len(body)):
-        assert world.keeping.keep(world.record(key=f"{i:064}", body=body)) is None
+    told = [world.keeping.keep(world.record(key=f"{i:064}", body=body)) for i in range(2 * QUEUE_BYTES // len(body))]
 
-    assert world.tier.counts.dropped > 0
+    assert told[0] is None
+    assert told.count("queue-full") == world.tier.counts.dropped > 0
     world.store.gate.set()
     await world.keeping.flush()
     assert world.tier.counts.writes + world.tier.counts.dropped == 2 * QUEUE_BYTES // len(body)
@@ -180,6 +181,26 @@ async def test_a_record_longer_than_may_be_kept_is_not():
     world = World()
 
     assert world.keeping.keep(world.record(body=b"x" * 2**23)) == "too-long"
+
+
+@pytest.mark.parametrize("below", ["none", "disk"])
+async def test_a_record_longer_than_every_tier_takes_is_not_kept_and_says_so(tmp_path, below):
+    clock = Clock()
+    disk = [Tier(DiskStore(tmp_path, 2**22, now_ms=clock), deadline_s=5)] if below == "disk" else []
+    tiers = Tiers(MemoryStore(2**20, largest_bytes=2**16, now_ms=clock), disk, secret=SECRET, now_ms=clock)
+    keeping = Keeping(tiers, secret=SECRET, largest_bytes=2**22, now_ms=clock)
+    largest = 2**22 // 8 if disk else 2**16
+    made = {"made_ms": clock.now_ms, "asked_ms": clock.now_ms}
+
+    told = [keeping.keep(record(key=f"{n:064}", body=b"x" * n, **made)) for n in (largest - 2000, largest + 1)]
+    await keeping.flush()
+
+    assert told == [None, "too-long"]
+    assert keeping.kept == 1
+    assert not keeping.takes(largest + 1)
+    assert await tiers.by_key(f"{largest - 2000:064}") is not None
+    await keeping.close()
+    await tiers.close()
 
 
 async def test_a_record_whose_header_is_too_long_is_not_kept_and_harms_nothing():

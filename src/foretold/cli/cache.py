@@ -100,11 +100,15 @@ def purge(
             "name one thing to purge: --key, --model, --revision, --tag, --tenant, --namespace or --everything"
         )
     kind = next(iter(asked))
+    if of_tenant is not None and kind != "tag":
+        raise click.UsageError(f"--of says whose tag it is: it goes with --tag, not with --{kind}")
     if not yes and kind != "key":
         if not sys.stdin.isatty():
             raise click.UsageError(f"this purges by {kind}: add --yes")
         click.confirm(f"Purge by {kind}?", abort=True, err=True)
-    told = admin(node_url(url), "POST", "/-/cache/purge", {**asked, **({"of_tenant": of_tenant} if of_tenant else {})})
+    told = admin(
+        node_url(url), "POST", "/-/cache/purge", {**asked, **({} if of_tenant is None else {"of_tenant": of_tenant})}
+    )
     if as_json:
         click.echo(json.dumps(told))
         return

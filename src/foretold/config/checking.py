@@ -6,6 +6,7 @@ import difflib
 import ipaddress
 from collections.abc import Callable, Iterable
 
+from foretold.config.fields import CREDENTIALS, FOREIGN_CREDENTIALS
 from foretold.config.settings import Config, RouteSettings
 from foretold.errors import ConfigError
 
@@ -98,8 +99,31 @@ def _check_route(config: Config, route: RouteSettings, at: int, fail: Fail) -> N
             raise fail((*place, "models"), f"a route of kind {route.kind} goes to an upstream and has no models")
     if route.scope == "shared" and route.pass_credential:
         raise fail((*place, "scope"), "everybody would share answers that each caller's own credential paid for")
+    _check_fields(config, route, place, fail)
     if route.pass_credential and not route.upstream:
         raise fail((*place, "pass_credential"), "a model of this node takes no credential")
+
+
+def _check_fields(config: Config, route: RouteSettings, place: tuple[str | int, ...], fail: Fail) -> None:
+    for which in ("keyed_headers", "inert_headers"):
+        names = getattr(route, which)
+        twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
+        if twice is not None:
+            raise fail((*place, which), f"{twice!r} stands here twice")
+    both = set(route.keyed_headers) & set(route.inert_headers)
+    if both:
+        raise fail((*place, "inert_headers"), f"{min(both)!r} stands in keyed_headers too: does it change the answer?")
+    crossing = set(route.keyed_headers) & FOREIGN_CREDENTIALS
+    if route.scope == "shared" and crossing:
+        raise fail((*place, "keyed_headers"), f"{min(crossing)!r} says who asks, and everybody would share the answers")
+    upstream = next((u for u in config.upstreams if u.name == route.upstream), None)
+    if route.pass_credential and upstream is not None:
+        instead = {name for name, _ in upstream.headers} & CREDENTIALS
+        if instead:
+            raise fail(
+                (*place, "pass_credential"),
+                f"upstream {upstream.name!r} gets {min(instead)!r} from its own `headers`, which would take its place",
+            )
 
 
 def _check_name(name: str, known: Iterable[str], place: tuple[str | int, ...], what: str, fail: Fail) -> None:

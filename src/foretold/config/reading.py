@@ -17,7 +17,15 @@ from foretold.errors import ConfigError
 
 Place = tuple[str | int, ...]
 
-_NEVER_SHOWN = (values.secret, values.headers, values.api_key_digest)
+# Because of what could stand there, or because the message names the part that is wrong.
+_NEVER_SHOWN = (
+    values.secret,
+    values.headers,
+    values.api_key_digest,
+    values.address,
+    values.keyed_headers,
+    values.inert_headers,
+)
 _HEADER = re.compile(r"\s*\[(\[?)\s*([^\[\]]+?)\s*\]")
 _MEMBER = re.compile(r"""\s*((?:[A-Za-z0-9_.-]+|"[^"]*"|'[^']*')+)\s*=""")
 
@@ -87,11 +95,20 @@ class _Reader:
             found = "" if metadata["read"] in _NEVER_SHOWN else f"is {_shown(value)}: "
             raise self.error(place, f"{found}{e}") from None
 
+    def _name_of(self, name: str, place: Place) -> str:
+        try:
+            return values.text(name)
+        except ValueError as e:
+            raise self.error(place, f"a name in it is {_shown(name)}: {e}") from None
+
     def _tables(self, kind: type, value: Any, place: Place, *, named: bool) -> tuple[Any, ...]:
         if named:
             if not isinstance(value, dict):
                 raise self.error(place, f"give tables such as [{place[-1]}.NAME]")
-            return tuple(self.table(kind, given, (*place, name), name=name) for name, given in value.items())
+            return tuple(
+                self.table(kind, given, (*place, name), name=self._name_of(name, place))
+                for name, given in value.items()
+            )
         if not isinstance(value, list):
             raise self.error(place, f"give tables such as [[{place[-1]}]]")
         return tuple(self.table(kind, given, (*place, at)) for at, given in enumerate(value))

@@ -191,10 +191,10 @@ class RouteSettings:
         v.flag, False, "fetches an answer to its end though its callers have left", shown="false"
     )
     keyed_headers: tuple[str, ...] = setting(
-        v.header_names, (), "further request headers that change the answer", shown='["x-tone"]'
+        v.keyed_headers, (), "further request headers that change the answer", shown='["x-tone"]'
     )
     inert_headers: tuple[str, ...] = setting(
-        v.header_names, (), "further request headers that go along and change nothing", shown='["x-trace"]'
+        v.inert_headers, (), "further request headers that go along and change nothing", shown='["x-trace"]'
     )
 
 

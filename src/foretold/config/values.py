@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
+from foretold.config import fields
 from foretold.contract.freshness import CEILING_S
 
 Reader = Callable[[Any], Any]
@@ -20,6 +23,7 @@ V = TypeVar("V")
 _SECONDS = {"ms": 0.001, "s": 1, "min": 60, "m": 60, "h": 3600, "d": 86_400}
 _BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*")
+_HOST_AND_PORT = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -58,14 +62,21 @@ def shown_by(show: Callable[[Any], str]) -> Callable[[V], V]:
 
 
 def text(value: Any) -> str:
+    """On one line: names stand in keys, logs and metrics, where a line end would make two of one."""
     if not isinstance(value, str) or not value:
         raise ValueError("give a text")
-    return value
+    return _on_one_line(value)
 
 
 def maybe_text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError("give a text")
+    return _on_one_line(value)
+
+
+def _on_one_line(value: str) -> str:
+    if any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in value):
+        raise ValueError("give a text without line ends and other control characters")
     return value
 
 
@@ -76,20 +87,37 @@ def flag(value: Any) -> bool:
 
 
 def texts(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
+    if not isinstance(value, list) or not all(isinstance(v, str) and v for v in value):
         raise ValueError('give a list of texts, such as ["a", "b"]')
-    return tuple(value)
+    return tuple(_on_one_line(v) for v in value)
 
 
-def header_names(value: Any) -> tuple[str, ...]:
-    return tuple(name.lower() for name in texts(value))
+def _list_of_texts(value: Any) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
+        raise ValueError('give a list of names, such as ["x-a", "x-b"]')
+    return value
+
+
+def keyed_headers(value: Any) -> tuple[str, ...]:
+    return tuple(fields.keyed_name(name) for name in _list_of_texts(value))
+
+
+def inert_headers(value: Any) -> tuple[str, ...]:
+    return tuple(fields.inert_name(name) for name in _list_of_texts(value))
 
 
 def headers(value: Any) -> tuple[tuple[str, str | Secret], ...]:
     """Names and values; a value that is a secret comes from outside as every secret does."""
     if not isinstance(value, dict) or not all(isinstance(v, (str, dict)) for v in value.values()):
         raise ValueError('give a table of texts, such as { x-team = "web" }')
-    return tuple((name.lower(), v if isinstance(v, str) else secret(v)) for name, v in value.items())
+    read: dict[str, str | Secret] = {}
+    for given, v in value.items():
+        settled = v if isinstance(v, str) else secret(v)
+        name = fields.fixed_field(given, settled if isinstance(settled, str) else settled.text)
+        if name in read:
+            raise ValueError(f"{name!r} is given twice")
+        read[name] = settled
+    return tuple(read.items())
 
 
 def number(least: int, most: int) -> Reader:
@@ -115,7 +143,7 @@ def duration(*, least_s: float = 0, most_s: float = CEILING_S) -> Reader:
 
     @shown_by(shown_duration)
     def read(value: Any) -> float:
-        seconds = _quantity(value, _SECONDS, 's" or "1h')
+        seconds = float(_quantity(value, _SECONDS, 's" or "1h'))
         if not least_s <= seconds <= most_s:
             raise ValueError(f'give a duration from "{least_s:g} s" to "{most_s:g} s"')
         return seconds
@@ -128,7 +156,11 @@ def lifetime(value: Any) -> int:
     """Whole seconds up to the ceiling of rule F1; `forever` is the ceiling."""
     if value == "forever":
         return CEILING_S
-    return int(duration()(value))
+    duration()(value)
+    seconds = _quantity(value, _SECONDS, 's" or "1h')
+    if seconds.denominator != 1:
+        raise ValueError('give whole seconds, such as "1 s"')
+    return int(seconds)
 
 
 def size(*, least_bytes: int = 0, most_bytes: int | None = None) -> Reader:
@@ -150,13 +182,24 @@ def secret(value: Any) -> Secret:
         case {"env": str(name), **rest} if not rest:
             if not os.environ.get(name, "").strip():
                 raise ValueError(f"the environment variable {name} is not set")
-            return Secret(f"environment variable {name}", os.environ[name].strip())
+            return _one_line_secret(f"environment variable {name}", os.environ[name])
         case {"file": str(name), **rest} if not rest:
             try:
-                return Secret(f"file {name}", Path(name).expanduser().read_text().strip())
+                content = Path(name).expanduser().read_text()
             except OSError as e:
                 raise ValueError(f"the file {name} can't be read: {e.strerror}") from None
+            except UnicodeDecodeError:
+                raise ValueError(f"the file {name} is not UTF-8 text") from None
+            return _one_line_secret(f"file {name}", content)
     raise ValueError('secrets come from outside: give { env = "NAME" } or { file = "PATH" }')
+
+
+def _one_line_secret(where: str, content: str) -> Secret:
+    content = content.strip()
+    if not content:
+        raise ValueError(f"the {where} is empty")
+    fields.check_value(content, f"the {where}")
+    return Secret(where, content)
 
 
 def api_key_digest(value: Any) -> str:
@@ -166,21 +209,42 @@ def api_key_digest(value: Any) -> str:
 
 
 def address(value: Any) -> str:
-    if not isinstance(value, str) or not re.match(r"https?://[^/\s]+", value):
+    """Scheme, host, perhaps a port and a path: paths and query strings of requests are put behind it."""
+    if not isinstance(value, str) or not re.match(r"https?://[^/?#]", value) or not _is_plain(value):
         raise ValueError('give an address such as "https://api.example.com/v1"')
+    rest = value.partition("://")[2]
+    netloc, _, path = rest.partition("/")
+    if "@" in netloc:
+        raise ValueError("give an address without credentials: they come from outside, as `key` or in `headers`")
+    if "?" in rest or "#" in rest:
+        raise ValueError("give an address that ends with its path: query strings are each request's own")
+    found = _HOST_AND_PORT.fullmatch(netloc)
+    if found is None or not 1 <= int(found[2] or 1) <= 65535:
+        raise ValueError("give a host, and a port from 1 to 65535 if it is not the usual one")
+    if {".", ".."} & set(path.split("/")):
+        raise ValueError("give an address without dot segments")
     return value
 
 
 def route_path(value: Any) -> str:
     if not isinstance(value, str) or not value.startswith("/") or value.startswith("/-/"):
         raise ValueError('give a path that begins with "/", and not with "/-/"')
+    if "?" in value or "#" in value:
+        raise ValueError("give a path alone: query strings go along and count by themselves")
+    if not _is_plain(value) or ";" in value or {".", ".."} & set(value.split("/")):
+        raise ValueError("give a path as it is sent: no spaces, no backslashes, no `;`, no dot segments")
     return value
 
 
-def _quantity(value: Any, units: dict[str, Any], example: str) -> float:
+def _is_plain(value: str) -> bool:
+    """Whether an address or a path has only characters that one is sent with."""
+    return all("!" <= c <= "~" and c not in '"<>\\^`{|}' for c in value)
+
+
+def _quantity(value: Any, units: dict[str, Any], example: str) -> Fraction:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         raise ValueError(f'{value} of what? give the unit: "{value}{example}"')
     found = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
     if found is None or found[2] not in units:
         raise ValueError(f"give a number and a unit ({', '.join(units)})")
-    return float(found[1]) * float(units[found[2]])
+    return Fraction(found[1]) * Fraction(str(units[found[2]]))

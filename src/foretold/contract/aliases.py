@@ -139,3 +139,4 @@ _ALIASES: Mapping[str, Any] = {
     "x-bf-cache-no-store": _no_store_if("true"),
     **dict.fromkeys(_CAREFREE, _nothing),
 }
+ALIASES = frozenset(_ALIASES)

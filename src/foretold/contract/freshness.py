@@ -94,7 +94,7 @@ def kv_expiration_s(judged: Judged, lifetimes: Lifetimes) -> int:
 
 def made_ms(last_byte_ms: int, age_header: str | None) -> int:
     """When an answer was made: its last byte's time, minus the Age its origin gave."""
-    return last_byte_ms - _seconds(age_header or "") * 1000
+    return last_byte_ms - _age_s(age_header) * 1000
 
 
 def upstream_lifetimes(
@@ -120,9 +120,14 @@ def upstream_lifetimes(
         allowed_s = _http_date_s(headers["expires"]) - date_s
     else:
         return lifetimes
-    if allowed_s <= _seconds(headers.get("age", "")):
+    if allowed_s <= _age_s(headers.get("age")):
         return None
     return Lifetimes(min(lifetimes.fresh_s, allowed_s), lifetimes.stale_while_revalidate_s, lifetimes.stale_if_error_s)
+
+
+def _age_s(age_header: str | None) -> int:
+    """The first of several Ages counts (RFC 9111 section 5.1)."""
+    return _seconds((age_header or "").partition(",")[0])
 
 
 def _seconds(text: str) -> int:

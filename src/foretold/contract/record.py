@@ -210,12 +210,15 @@ def _are_texts(values: Iterable[Any]) -> bool:
 
 
 def kept_headers(headers: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """The headers of an answer that its record keeps: the known few, each once, together at most 2 KiB."""
+    """The headers of an answer that its record keeps: the known few, each once, together at most 2 KiB.
+
+    One code point of a value is one byte (rule R2).
+    """
     kept: dict[str, str] = {}
     room = MAX_KEPT_HEADER_BYTES
     for name, value in headers:
         name = name.lower()
-        cost = len(name) + len(value.encode())
+        cost = len(name) + len(value)
         if name in KEPT_HEADERS and name not in kept and cost <= room:
             kept[name] = value
             room -= cost

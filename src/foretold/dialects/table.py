@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
 
 from foretold.dialects.declared import Declared, Undeclared
 from foretold.dialects.openai import OpenAI
 from foretold.dialects.paths import segments_of, without_v1
 from foretold.dialects.predict import Predict
 from foretold.errors import NotFound, Refused
+from foretold.patterns import matches
 from foretold.ports import Dialect
 from foretold.routes import Route
 
@@ -33,7 +33,7 @@ class Dialects:
         """The dialect of a request.  Raises NotFound or, for a wrong method or an odd path, Refused."""
         segments = segments_of(path)
         for kind, pattern in self._declared:
-            if fnmatchcase(path, pattern) and method in _METHODS[kind]:
+            if matches(path, pattern) and method in _METHODS[kind]:
                 return Declared(kind)
         known = _OPENAI.get(without_v1(segments))
         if known is not None:

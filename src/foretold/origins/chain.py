@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from foretold.contract.manners import MAX_RETRIES, Failure, may_fall_back, retry_after_s
 from foretold.errors import ForetoldError, OriginCut, OriginError, OriginTimeout, OriginUnreachable, Refused
+from foretold.fields import by_name
 from foretold.ports import Asked, Forwarded, Incoming, Origin
 
 
@@ -23,8 +24,10 @@ class Chain:
         """The first good answer, its first bytes already here; where all fail, what the first origin said."""
         first = await self._ask(self._origins[0], asked, forwarded, is_fallback=False)
         if _may_fall_back(first):
-            # A caller's credential is for the route's own origin and no other.
-            other = await self._ask_others(asked, replace(forwarded, credential=None), instead_of=first)
+            # A caller's credential is for the route's own origin and no other; the others use what the settings give.
+            other = await self._ask_others(
+                asked, replace(forwarded, credential=None, may_use_own=True), instead_of=first
+            )
             if other is not None:
                 return other
         if isinstance(first, ForetoldError):
@@ -72,7 +75,7 @@ class Chain:
             return None
         failure, status, retry_after = None, None, None
         if isinstance(got, Begun):
-            status, retry_after = got.status, dict(got.headers).get("retry-after")
+            status, retry_after = got.status, by_name(got.headers).get("retry-after")
         elif (failure := _failure(got)) is None:
             return None
         return retry_after_s(

@@ -7,6 +7,7 @@ and a small bomb for an answer, so this one does neither.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable, Iterator
 
 from foretold.errors import OriginError
 
@@ -20,8 +21,8 @@ class Identity:
 
     is_at_end = True
 
-    def decode(self, chunk: bytes) -> list[bytes]:
-        return [chunk]
+    def decode(self, chunk: bytes) -> Iterable[bytes]:
+        return (chunk,)
 
 
 class Unknown(Identity):
@@ -41,9 +42,10 @@ class Compressed:
     def is_at_end(self) -> bool:
         return self._decoder.eof or not self._began
 
-    def decode(self, chunk: bytes) -> list[bytes]:
-        """Decoded pieces of at most 64 KiB.  Raises OriginError for what isn't of this coding, or is too much."""
-        pieces = []
+    def decode(self, chunk: bytes) -> Iterator[bytes]:
+        """Decoded pieces of at most 64 KiB, each made when it is asked for: a small chunk can hold a thousand times as
+        much.  Raises OriginError for what isn't of this coding, or is too much.
+        """
         try:
             while chunk:
                 if self._decoder.eof:  # a gzip stream may have several members
@@ -54,11 +56,10 @@ class Compressed:
                 if self._decoded_bytes > LARGEST_DECODED_BYTES:
                     raise OriginError(f"the origin's answer is longer than {LARGEST_DECODED_BYTES} bytes once decoded")
                 if piece:
-                    pieces.append(piece)
+                    yield piece
                 chunk = self._decoder.unconsumed_tail or self._decoder.unused_data
         except zlib.error:
             raise OriginError("the origin's answer is not of the content coding it names") from None
-        return pieces
 
 
 def decoder_for(coding: str) -> Identity | Compressed:

@@ -10,6 +10,8 @@ from msgspec.structs import replace
 from foretold.contract import storable
 from foretold.contract.events import ends_cleanly, split
 from foretold.errors import OriginCut
+from foretold.fields import by_name
+from foretold.landing import is_events
 from foretold.origins.whole import WholeAnswer
 from foretold.ports import Asked, Forwarded, Incoming, Origin
 from foretold.projections import chat
@@ -70,9 +72,9 @@ async def _collected(incoming: Incoming) -> bytes:
 
 def _whole_of(incoming: Incoming, body: bytes) -> tuple[dict[str, Any], bool]:
     """The chat completion, and whether it came to its own end.  Raises OriginCut for what is none."""
-    kind = next((value for name, value in incoming.headers if name == "content-type"), "")
+    kind = by_name(incoming.headers).get("content-type", "")
     try:
-        if kind.startswith("text/event-stream"):
+        if is_events(kind):
             events, rest = split(body)
             return chat.whole_of(events), ends_cleanly(events, rest)
         told = orjson.loads(body)

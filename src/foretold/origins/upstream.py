@@ -9,15 +9,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
+import re
 import urllib.request
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import aiohttp
+from yarl import URL
 
-from foretold.errors import OriginCut, OriginError, OriginTimeout, OriginUnreachable
+from foretold.errors import OriginCut, OriginError, OriginTimeout, OriginUnreachable, Refused
+from foretold.fields import as_utf8, by_name, from_wire
 from foretold.origins.coding import Identity, Unknown, decoder_for
+from foretold.origins.connections import OneAnswerEach
 from foretold.ports import Asked, Forwarded
 
 _NOT_OURS_TO_PASS = frozenset(
@@ -33,7 +37,6 @@ _NOT_OURS_TO_PASS = frozenset(
         "upgrade",
         "content-length",
         "content-encoding",
-        "date",
         "server",
         "alt-svc",
         "strict-transport-security",
@@ -42,6 +45,7 @@ _NOT_OURS_TO_PASS = frozenset(
     ]
 )
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_NEVER_IN_AN_ADDRESS = re.compile(r"[\x00-\x20\x7f]")
 _MAX_HEADER_BYTES = 64 * 1024
 
 
@@ -68,7 +72,7 @@ class Upstream:
         timeouts: Timeouts = Timeouts(),
         connections: int = 256,
     ):
-        """`url` is the base under which paths are asked; `key` goes as a bearer token where no credential is passed."""
+        """`url` is the base under which paths are asked; `key` goes as a bearer token where the route passes none."""
         self.name = name
         self._url = url.rstrip("/")
         self._key = key
@@ -101,6 +105,9 @@ class Upstream:
             raise OriginCut(f"upstream {self.name!r} closed the connection before answering") from None
         except (aiohttp.ClientError, OSError, ValueError) as e:
             raise OriginError(f"upstream {self.name!r} answered what is not HTTP: {type(e).__name__}") from None
+        if response.status == 101:
+            response.close()
+            raise OriginError(f"upstream {self.name!r} changed the protocol, which nobody asked for")
         return UpstreamAnswer(self.name, response, idle_s=self._timeouts.idle_s, deadline=deadline)
 
     async def close(self) -> None:
@@ -110,7 +117,7 @@ class Upstream:
     def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=self._connections, ttl_dns_cache=30),
+                connector=OneAnswerEach(limit=self._connections, ttl_dns_cache=30),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
                 trust_env=False,
@@ -121,11 +128,15 @@ class Upstream:
             )
         return self._session
 
-    def _address(self, asked: Asked) -> str:
+    def _address(self, asked: Asked) -> URL:
+        """Path and query string go out as they came, byte for byte: the key is of these, not of another spelling."""
         path = asked.path
         if self._url.endswith("/v1") and (path == "/v1" or path.startswith("/v1/")):
             path = path.removeprefix("/v1")
-        return f"{self._url}{path}?{asked.query}" if asked.query else f"{self._url}{path}"
+        address = f"{self._url}{path}?{asked.query}" if asked.query else f"{self._url}{path}"
+        if _NEVER_IN_AN_ADDRESS.search(address):
+            raise Refused("the path or the query string has a space or a control character", code="bad_path")
+        return URL(address, encoded=True)
 
     def _request_headers(self, asked: Asked, forwarded: Forwarded) -> list[tuple[str, str]]:
         headers = [*forwarded.headers, ("accept-encoding", "identity")]
@@ -133,10 +144,10 @@ class Upstream:
             headers.append(("content-type", "application/json"))
         if forwarded.credential is not None:
             headers.append(forwarded.credential)
-        elif self._key is not None:
+        elif self._key is not None and forwarded.may_use_own:
             headers.append(("authorization", f"Bearer {self._key}"))
         fixed = {name.lower() for name, _ in self._headers}
-        return [h for h in headers if h[0] not in fixed] + list(self._headers)
+        return [(name, as_utf8(value)) for name, value in headers if name not in fixed] + list(self._headers)
 
 
 class Stalled(Exception):
@@ -181,15 +192,20 @@ class UpstreamAnswer:
 
     def __init__(self, upstream: str, response: aiohttp.ClientResponse, *, idle_s: float, deadline: float):
         self.status = response.status
-        coding = response.headers.get("content-encoding", "")
+        fields = [from_wire(name, value) for name, value in response.raw_headers]
+        told = by_name(fields)
+        coding = told.get("content-encoding", "")
         self._decoder = decoder_for(coding)
-        self.headers = [
-            (name.lower(), value) for name, value in response.headers.items() if name.lower() not in _NOT_OURS_TO_PASS
-        ]
+        dropped = _NOT_OURS_TO_PASS.union(part.strip(" \t").lower() for part in told.get("connection", "").split(","))
+        self.headers = [field for field in fields if field[0] not in dropped]
         if isinstance(self._decoder, Unknown):
             self.headers.append(("content-encoding", coding))
         self.length = response.content_length if isinstance(self._decoder, Identity) else None
-        self._is_framed = response.content_length is not None or _is_chunked(response) or response.status in (204, 304)
+        self._is_framed = (
+            response.content_length is not None
+            or told.get("transfer-encoding", "").lower() == "chunked"
+            or response.status in (204, 304)
+        )
         self._upstream = upstream
         self._response = response
         self._idle_s = idle_s
@@ -228,10 +244,6 @@ class UpstreamAnswer:
             self._response.release()
         else:
             self._response.close()
-
-
-def _is_chunked(response: aiohttp.ClientResponse) -> bool:
-    return response.headers.get("transfer-encoding", "").strip().lower() == "chunked"
 
 
 def _reason(error: Exception) -> str:

@@ -6,6 +6,7 @@ One table names every path, its method and whether it is open; a test walks it.
 from __future__ import annotations
 
 import hmac
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -117,26 +118,53 @@ class Admin:
         return _json({"tier": tier, "body_bytes": len(record.body), "record": told})
 
     async def _purge(self, request: Request, body: bytes) -> Reply:
-        asked = _purge_asked(body)
-        tenant = asked.pop("of_tenant", None)
-        if len(asked) != 1 or not all(isinstance(v, str) or v is True for v in (*asked.values(), tenant or "")):
-            raise Refused(f"a purge names one of {', '.join(KINDS)}", code="bad_purge")
-        kind, value = next(iter(asked.items()))
-        purged = await self._purging.purge(kind, "" if value is True else value, tenant=tenant)
+        kind, value, tenant = purge_asked(body)
+        purged = await self._purging.purge(kind, value, tenant=tenant)
         return _json({"purged": purged.kind, "tag": purged.tag})
 
     async def _reloaded(self, request: Request, body: bytes) -> Reply:
         return _json(self._reload())
 
 
-def _purge_asked(body: bytes) -> dict[str, Any]:
+def purge_asked(body: bytes) -> tuple[str, str, str | None]:
+    """What a purge names, its value, and whose tag it is if it says so.  Raises Refused, naming the member."""
+    asked: dict[str, Any] = {}
+    for name, value in _members(body):
+        if name in asked:
+            raise Refused(f"{name[:40]!r} stands in the purge twice", param=name[:40], code="bad_purge")
+        if name not in (*KINDS, "of_tenant"):
+            known = ", ".join(KINDS)
+            raise Refused(f"nothing is purged by {name[:40]!r}: known are {known}", param=name[:40], code="bad_purge")
+        if name == "everything" and value is not True:
+            raise Refused('everything is purged by {"everything": true} alone', param=name, code="bad_purge")
+        if name != "everything" and not isinstance(value, str):
+            raise Refused(f"{name} is no text: give one", param=name, code="bad_purge")
+        asked[name] = value
+    tenant = asked.pop("of_tenant", None)
+    if len(asked) != 1:
+        raise Refused(
+            f"the purge names {' and '.join(asked) or 'nothing'}: name one of {', '.join(KINDS)}", code="bad_purge"
+        )
+    kind, value = next(iter(asked.items()))
+    if tenant is not None and kind != "tag":
+        raise Refused(f"of_tenant says whose tag it is: {kind} takes none", param="of_tenant", code="bad_purge")
+    return kind, "" if value is True else value, tenant
+
+
+def _members(body: bytes) -> list[tuple[str, Any]]:
+    """The members of a JSON object, those named twice too."""
     try:
-        asked = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        raise Refused('a purge is a JSON object such as {"model": "…"}', code="bad_purge") from None
-    if not isinstance(asked, dict):
+        orjson.loads(body)  # stricter than the other: no NaN, no lone surrogates
+        members = json.loads(body, object_pairs_hook=_Members)
+    except (ValueError, RecursionError):
+        members = None
+    if not isinstance(members, _Members):
         raise Refused('a purge is a JSON object such as {"model": "…"}', code="bad_purge")
-    return asked
+    return members
+
+
+class _Members(list[tuple[str, Any]]):
+    """Those of one object."""
 
 
 def _json(value: object, *, status: int = 200) -> Reply:

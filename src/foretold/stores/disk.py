@@ -72,7 +72,7 @@ class DiskStore:
         self.limit_bytes = max(limit_bytes, SMALLEST_LIMIT_BYTES)
         self.set_aside: Path | None = None
         self._now_ms = now_ms
-        self._largest_bytes = self.limit_bytes // 8
+        self.largest_bytes = self.limit_bytes // 8
         self._env = self._open(folder)
         self._records = self._env.open_db(b"records")
         self._order = self._env.open_db(b"order")
@@ -127,7 +127,7 @@ class DiskStore:
 
     def _put(self, put: Put) -> _Write:
         """The write of a put; a blob that is too large only takes the old one away."""
-        if len(put.blob) > self._largest_bytes:
+        if len(put.blob) > self.largest_bytes:
             return _Write(put.name.encode(), None, 0)
         return _Write(put.name.encode(), put.blob, self._now_ms() + put.keep_s * 1000)
 

@@ -29,7 +29,7 @@ class MemoryStore:
         self.name = "memory"
         self.limit_bytes = limit_bytes
         self.held_bytes = 0
-        self._largest_bytes = min(largest_bytes, limit_bytes - ENTRY_OVERHEAD_BYTES)
+        self.largest_bytes = min(largest_bytes, limit_bytes - ENTRY_OVERHEAD_BYTES)
         self._now_ms = now_ms
         self._entries: OrderedDict[str, Entry] = OrderedDict()
 
@@ -61,7 +61,7 @@ class MemoryStore:
     def put_now(self, name: str, blob: bytes, *, keep_s: int) -> Entry | None:
         """The entry, or None if the blob is too large to be taken."""
         self._drop(name)
-        if len(blob) > self._largest_bytes:
+        if len(blob) > self.largest_bytes:
             return None
         entry = Entry(blob, self._now_ms() + keep_s * 1000)
         self._entries[name] = entry

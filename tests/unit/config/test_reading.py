@@ -16,6 +16,7 @@ from foretold.config.settings import Config
 from foretold.errors import ConfigError
 
 UPSTREAM = '[upstreams.openai]\nurl = "http://127.0.0.1:1/v1"\n'
+ROUTE = UPSTREAM + "[[routes]]\nname = 'a'\nmodels = ['*']\nupstream = 'openai'\n"
 
 
 def uncommented(text: str) -> str:
@@ -109,6 +110,72 @@ def test_every_setting_stands_in_the_example_with_one_sentence():
         ),
         (UPSTREAM + "[[routes]]\nname = 'undeclared'\nmodels = ['*']\nupstream = 'openai'", "choose another"),
         ('[cache]\nrecord_limit = "9 MiB"', 'give at most "8 MiB"'),
+        (UPSTREAM.replace("/v1", "/v1?x=1"), "query strings are each request's own"),
+        (UPSTREAM.replace("/v1", "/v1#part"), "query strings are each request's own"),
+        (UPSTREAM.replace("127", "user:fk_the_key@127"), "openai.url: give an address without credentials"),
+        ('[upstreams.a]\nurl = "http://:80"', "give a host"),
+        ('[upstreams.a]\nurl = "http://h:99999/v1"', "a port from 1 to 65535"),
+        ('[upstreams.a]\nurl = "http://h:0"', "a port from 1 to 65535"),
+        ('[upstreams.a]\nurl = "http://h:"', "give a host"),
+        ('[upstreams.a]\nurl = "http:///v1"', "give an address such as"),
+        ('[upstreams.a]\nurl = "http://h h/v1"', "give an address such as"),
+        ('[upstreams.a]\nurl = "http://h/v1\\nx"', "give an address such as"),
+        ('[upstreams.a]\nurl = "http://h/a/../b"', "without dot segments"),
+        ('[upstreams."a\\nb"]\nurl = "http://h"', "without line ends"),
+        (UPSTREAM + 'headers = { x-a = "b\\r\\nx-evil: 1" }', "the value of 'x-a' has a line end"),
+        (UPSTREAM + 'headers = { x-a = "1", X-A = "2" }', "'x-a' is given twice"),
+        (UPSTREAM + 'headers = { "x a" = "1" }', "'x a' is no name of a header"),
+        *[
+            (UPSTREAM + f'headers = {{ {name} = "3" }}', f"'{name.lower()}' belongs to each connection")
+            for name in ("Content-Length", "host", "transfer-encoding", "Connection", "accept-encoding", "te", "expect")
+        ],
+        (UPSTREAM + 'headers = { range = "bytes=0-1" }', "'range' asks for a part"),
+        ('[cache]\nfresh = "500ms"', 'give whole seconds, such as "1 s"'),
+        ('[cache]\nfresh = "1.5s"', "give whole seconds"),
+        *[
+            (ROUTE + f"{which} = ['{name}']", says)
+            for which in ("keyed_headers", "inert_headers")
+            for name, says in [
+                *(
+                    (n, f"{which}: '{n.lower()}' says who asks")
+                    for n in ("authorization", "X-Api-Key", "api-key", "cf-aig-authorization")
+                ),
+                *((n, "says who asks") for n in ("proxy-authorization", "cookie", "set-cookie")),
+                *((n, "belongs to each connection") for n in ("content-length", "transfer-encoding", "Host", "te")),
+                *((n, "belongs to each connection") for n in ("upgrade", "keep-alive", "expect", "content-encoding")),
+                *((n, "belongs to each connection") for n in ("connection", "trailer", "accept-encoding")),
+                *((n, "asks for a part") for n in ("range", "if-none-match", "If-Modified-Since", "if-range")),
+                *((n, "is told to the cache") for n in ("foretold-ttl", "cache-control", "helicone-cache-seed")),
+                *((n, "is no name of a header") for n in ("x a", "x:", "")),
+            ]
+        ],
+        (ROUTE + 'keyed_headers = ["x\\n"]', "is no name of a header"),
+        (ROUTE + "inert_headers = ['x-goog-api-key']", "outside of the key it would give"),
+        (ROUTE + "inert_headers = ['openai-beta']", "'openai-beta' counts on every route"),
+        (
+            ROUTE + "scope = 'shared'\nkeyed_headers = ['x-goog-api-key']",
+            ":8: routes[0].keyed_headers: 'x-goog-api-key'",
+        ),
+        (ROUTE + "inert_headers = ['x-a']\nkeyed_headers = ['X-A']", "'x-a' stands in keyed_headers too"),
+        (ROUTE + "inert_headers = ['x-a', 'X-A']", "'x-a' stands here twice"),
+        (
+            UPSTREAM
+            + "headers = { authorization = 'Bearer x' }\n"
+            + ROUTE.removeprefix(UPSTREAM)
+            + "pass_credential = true",
+            "which would take its place",
+        ),
+        (ROUTE.replace("'a'", '"a\\nb"'), "without line ends"),
+        (ROUTE.replace("'*'", '"a\\u0085"'), "without line ends"),
+        (ROUTE.replace("'*'", "''"), "give a list of texts"),
+        (
+            '[[api_keys]]\ntenant = "a\\nb"\nsha256 = \'' + "1" * 64 + "'",
+            ":2: api_keys[0].tenant: is 'a\\nb': give a text",
+        ),
+        *[
+            (UPSTREAM + f"[[routes]]\nname = 'a'\nkind = 'json'\nupstream = 'openai'\npath = '{path}'", says)
+            for path, says in [("/a?b", "query strings go along"), ("/a#b", "query strings"), ("/a b", "as it is sent")]
+        ],
         ("undeclared = 'nobody'", ":1: undeclared: there is no upstream 'nobody'"),
     ],
 )
@@ -169,3 +236,25 @@ def test_a_file_that_is_not_there_or_is_not_text_is_said_so(tmp_path):
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="UTF-8"):
         load_file(tmp_path / "binary.toml")
+
+
+@pytest.mark.parametrize(("kept", "says"), [(b"", "is empty"), (b"one\ntwo", "has a line end"), (b"\xff", "not UTF-8")])
+def test_a_secret_that_can_be_no_header_is_refused_and_not_shown(tmp_path, kept, says):
+    (tmp_path / "key").write_bytes(kept)
+
+    with pytest.raises(ConfigError, match=says) as caught:
+        load(UPSTREAM + f'key = {{ file = "{tmp_path / "key"}" }}\n')
+
+    assert "two" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://h", "https://a-b.example:8443/v1/", "http://[::1]:80/v1", "http://10.0.0.1/%7Ea"]
+)
+def test_an_address_is_scheme_host_port_and_path(url):
+    assert load(f'[upstreams.a]\nurl = "{url}"').upstreams[0].url == url
+
+
+def test_quantities_of_seconds_are_exact():
+    assert load('[cache]\nfresh = "1.1h"').cache.fresh == 3960
+    assert load('[cache]\nfresh = "2000ms"').cache.fresh == 2

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
 import zlib
 
 import pytest
@@ -45,18 +46,31 @@ def test_an_empty_body_is_at_its_end():
 
 def test_what_is_not_of_its_coding_is_an_error():
     with pytest.raises(OriginError, match="coding"):
-        decoder_for("gzip").decode(b"plain text")
+        list(decoder_for("gzip").decode(b"plain text"))
 
 
 def test_a_body_that_grows_past_the_cap_is_an_error(monkeypatch):
     monkeypatch.setattr(coding, "LARGEST_DECODED_BYTES", 2**20)
 
     with pytest.raises(OriginError, match="longer"):
-        decoder_for("gzip").decode(gzip.compress(bytes(2**21)))
+        list(decoder_for("gzip").decode(gzip.compress(bytes(2**21))))
+
+
+def test_a_small_chunk_that_holds_much_is_decoded_only_as_it_is_asked_for():
+    bomb = gzip.compress(bytes(64 * 2**20))
+    tracemalloc.start()
+
+    pieces = decoder_for("gzip").decode(bomb)
+    sizes = [len(next(pieces)) for _ in range(100)]
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert sizes == [64 * 1024] * 100
+    assert peak_bytes < 2**20
 
 
 def test_an_unknown_coding_is_passed_on_and_never_proved():
     decoder = decoder_for("br")
 
-    assert decoder.decode(b"x") == [b"x"]
+    assert list(decoder.decode(b"x")) == [b"x"]
     assert not decoder.is_at_end

@@ -65,7 +65,7 @@ export function kvExpirationS(judged, lifetimes) {
 
 /** When an answer was made: its last byte's time, minus the Age its origin gave. */
 export function madeMs(lastByteMs, ageHeader) {
-  return lastByteMs - secondsOf(ageHeader ?? "") * 1000;
+  return lastByteMs - ageOf(ageHeader) * 1000;
 }
 
 /**
@@ -90,12 +90,17 @@ export function upstreamLifetimes(headers, lifetimes, { sharedScope, keyed, nowM
   } else {
     return lifetimes;
   }
-  if (allowedS <= secondsOf(headers.get("age") ?? "")) return null;
+  if (allowedS <= ageOf(headers.get("age"))) return null;
   return { ...lifetimes, fresh_s: Math.min(lifetimes.fresh_s, allowedS) };
 }
 
 function usableS(lifetimes) {
   return lifetimes.fresh_s + Math.max(lifetimes.stale_while_revalidate_s, lifetimes.stale_if_error_s);
+}
+
+/** The first of several Ages counts (RFC 9111 section 5.1). */
+function ageOf(ageHeader) {
+  return secondsOf((ageHeader ?? "").split(",", 1)[0]);
 }
 
 /** A number of seconds; 0 for what is none. */

@@ -90,7 +90,7 @@ export function keptHeaders(headers) {
   let room = MAX_KEPT_HEADER_BYTES;
   for (const [given, value] of headers) {
     const name = given.toLowerCase();
-    const cost = name.length + utf8(value).length;
+    const cost = name.length + value.length;
     if (!KEPT_HEADERS.has(name) || kept.has(name) || cost > room) continue;
     kept.set(name, value);
     room -= cost;
