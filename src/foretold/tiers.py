@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from foretold.contract.freshness import judge, kv_expiration_s
-from foretold.contract.record import Record, open_sealed, unpack
+from foretold.contract.record import Record, open_sealed, unpack_with_digest
 from foretold.errors import RecordCorrupt, StoreError
 from foretold.held import Held, Shared
 from foretold.stores.memory import Entry, MemoryStore
@@ -148,11 +148,11 @@ class Tiers:
 
     def _open(self, blob: bytes, key: str, namespace: str) -> Held | None:
         try:
-            record = unpack(blob, self._secret, key=key, namespace=namespace)
+            record, body_sha256 = unpack_with_digest(blob, self._secret, key=key, namespace=namespace)
         except RecordCorrupt:
             self.corrupt += 1
             return None
-        return Held(record, blob, record.body_sha256, self._shared)
+        return Held(record, blob, body_sha256, self._shared)
 
 
 async def _clean(tier: Tier, key: str) -> None:

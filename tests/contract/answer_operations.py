@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import msgspec.structs
+
 from foretold.contract import (
     aliases,
     controls,
@@ -34,7 +36,7 @@ def pack(given: Given) -> bytes:
 
 def unpack(given: Given) -> Given:
     found = record.unpack(bytes_of(given["blob"]), SECRET, key=given["key"], namespace=given["namespace"])
-    members = {name: value for name, value in dataclasses.asdict(found).items() if value is not None}
+    members = {name: value for name, value in msgspec.structs.asdict(found).items() if value is not None}
     return {**members, "body": found.body.hex()}
 
 

@@ -7,14 +7,13 @@ The same bytes lie in every store.  What doesn't unpack is absent, never repaire
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import hmac
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
 import orjson
 
 from foretold.contract.canonical import Unkeyable, canonical, settle
@@ -28,8 +27,7 @@ MAX_KEPT_HEADER_BYTES = 2 * 1024
 _SEAL_AT, _HEADER_AT = 8, 40
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(msgspec.Struct, frozen=True):
     """Rule R2, in its words.  Times are Unix milliseconds, lifetimes whole seconds.
 
     `has` lists what the answer can serve beyond its text: `usage` if it carries usage or its origin was asked and gave
@@ -57,7 +55,7 @@ class Record:
     body: bytes
     engine: str | None = None
     usage: dict[str, Any] | None = None
-    rest: dict[str, Any] = field(default_factory=dict)
+    rest: dict[str, Any] = msgspec.field(default_factory=dict)
 
     @property
     def body_sha256(self) -> str:
@@ -78,7 +76,37 @@ _NUMBERS = [
     "body_bytes",
 ]
 _OUR_OWN = frozenset([*_TEXTS, *_NUMBERS, "headers", "has", "tags", "engine", "body_sha256"])
-_KNOWN = {f.name for f in dataclasses.fields(Record)} - {"body", "rest"} | {"body_sha256", "body_bytes"}
+_KNOWN = set(Record.__struct_fields__) - {"body", "rest"} | {"body_sha256", "body_bytes"}
+
+
+class _Header(msgspec.Struct, forbid_unknown_fields=True):
+    """A header as this version writes it."""
+
+    key: str
+    namespace: str
+    operation: str
+    model: str
+    revision: str
+    kind: Literal["answer", "negative", "pointer"]
+    made_ms: int
+    asked_ms: int
+    fresh_s: int
+    stale_while_revalidate_s: int
+    stale_if_error_s: int
+    status: int
+    content_type: str
+    headers: tuple[tuple[str, str], ...]
+    shape: Literal["whole", "events", "vector"]
+    has: tuple[str, ...]
+    took_ms: int
+    tags: dict[str, str]
+    body_bytes: int
+    body_sha256: str
+    engine: str | msgspec.UnsetType = msgspec.UNSET
+    usage: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+
+
+_decode_header = msgspec.json.Decoder(_Header).decode
 
 
 def pack(record: Record, secret: bytes, *, body_sha256: str | None = None) -> bytes:
@@ -126,14 +154,23 @@ def unpack(blob: bytes, secret: bytes, *, key: str, namespace: str) -> Record:
     Raises RecordCorrupt for a wrong length, seal, key, namespace or body digest, and for header members that are
     missing or of the wrong kind.
     """
-    record = open_sealed(blob, secret)
+    return unpack_with_digest(blob, secret, key=key, namespace=namespace)[0]
+
+
+def unpack_with_digest(blob: bytes, secret: bytes, *, key: str, namespace: str) -> tuple[Record, str]:
+    """The same, and the digest of its body, which had to be made."""
+    record, body_sha256 = _opened(blob, secret)
     if record.key != key or record.namespace != namespace:
         raise RecordCorrupt("the record is another query's")
-    return record
+    return record, body_sha256
 
 
 def open_sealed(blob: bytes, secret: bytes) -> Record:
     """The record in a blob, whosever it is; raises RecordCorrupt."""
+    return _opened(blob, secret)[0]
+
+
+def _opened(blob: bytes, secret: bytes) -> tuple[Record, str]:
     if len(blob) < _HEADER_AT or blob[:4] != MAGIC:
         raise RecordCorrupt("no record of this version")
     length = int.from_bytes(blob[4:8], "big")
@@ -143,7 +180,37 @@ def open_sealed(blob: bytes, secret: bytes) -> Record:
     if not hmac.compare_digest(blob[_SEAL_AT:_HEADER_AT], _seal(secret, header)):
         raise RecordCorrupt("the seal is broken")
     body = blob[_HEADER_AT + length :]
-    return _from_header(header, body)
+    body_sha256 = hashlib.sha256(body).hexdigest()
+    try:
+        told = _decode_header(header)
+    except msgspec.MsgspecError:
+        return _from_header(header, body, body_sha256), body_sha256  # of a later writer, or none at all
+    if told.body_bytes != len(body) or told.body_sha256 != body_sha256:
+        raise RecordCorrupt("the body is not the one recorded")
+    record = Record(
+        key=told.key,
+        namespace=told.namespace,
+        operation=told.operation,
+        model=told.model,
+        revision=told.revision,
+        kind=told.kind,
+        made_ms=told.made_ms,
+        asked_ms=told.asked_ms,
+        fresh_s=told.fresh_s,
+        stale_while_revalidate_s=told.stale_while_revalidate_s,
+        stale_if_error_s=told.stale_if_error_s,
+        status=told.status,
+        content_type=told.content_type,
+        headers=told.headers,
+        shape=told.shape,
+        has=told.has,
+        took_ms=told.took_ms,
+        tags=told.tags,
+        body=body,
+        engine=None if told.engine is msgspec.UNSET else told.engine,
+        usage=None if told.usage is msgspec.UNSET else told.usage,
+    )
+    return record, body_sha256
 
 
 def _seal(secret: bytes, header: bytes) -> bytes:
@@ -168,7 +235,7 @@ def _sealed_text(members: dict[str, Any]) -> bytes:
     return canonical(members)
 
 
-def _from_header(header: bytes, body: bytes) -> Record:
+def _from_header(header: bytes, body: bytes, body_sha256: str) -> Record:
     try:
         members: dict[str, Any] = orjson.loads(header)
         if not all(isinstance(members[name], str) for name in _TEXTS):
@@ -179,7 +246,7 @@ def _from_header(header: bytes, body: bytes) -> Record:
             raise RecordCorrupt("a member of the header is of the wrong kind")
         if members["kind"] not in _KINDS or members["shape"] not in _SHAPES:
             raise RecordCorrupt("an unknown kind or shape")
-        if members["body_bytes"] != len(body) or members["body_sha256"] != hashlib.sha256(body).hexdigest():
+        if members["body_bytes"] != len(body) or members["body_sha256"] != body_sha256:
             raise RecordCorrupt("the body is not the one recorded")
         known = {name: members[name] for name in members.keys() & _KNOWN - {"body_sha256", "body_bytes"}}
         known["headers"] = tuple((name, value) for name, value in members["headers"])

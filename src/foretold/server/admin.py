@@ -8,10 +8,11 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from msgspec.structs import asdict
 
 from foretold import __version__
 from foretold.dialects.problem import problem
