@@ -22,6 +22,7 @@ serve: $(VENV)/.run  ## run a node with the bundled model; PORT=8080 for another
 	@PYTHONPATH=src exec $(VENV)/bin/python -m foretold serve $(if $(PORT),--port $(PORT))
 
 test: $(VENV)/.dev tests/e2e/javascript/node_modules  ## all tests: vectors in both languages, real processes, a real model
+	@tools/apt strace
 	node --test worker/test/
 	$(RUN) -m pytest $(PYTEST_ARGS)
 
