@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from foretold.errors import StoreError
 from foretold.ports import Put
 from foretold.stores.disk import DiskStore
 from foretold.tier import Tier
@@ -27,7 +28,11 @@ def value(name: str, turn: int) -> bytes:
 
 async def main(folder: Path) -> None:
     told: list[str] = []
-    store = DiskStore(folder, LIMIT_BYTES, now_ms=lambda: time.time_ns() // 10**6, tell=told.append, patience_s=1)
+    try:
+        store = DiskStore(folder, LIMIT_BYTES, now_ms=lambda: time.time_ns() // 10**6, tell=told.append, patience_s=1)
+    except StoreError as e:
+        say({"refused": str(e)})
+        return
     tier = Tier(store, deadline_s=5)
     names = [f"{kind}{i}" for kind in ("small", "large") for i in range(4)]
     wrong = found = 0

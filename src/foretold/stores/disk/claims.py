@@ -89,6 +89,9 @@ def _claims(folder: Path) -> Iterator[tuple[bytes, str | None]]:
 
 
 def _is_ours(text: str) -> bool:
-    """Whether the innermost call of a crash was one of the store's."""
-    innermost = next((line for line in text.splitlines() if line.lstrip().startswith('File "')), "")
-    return _OURS in innermost.replace("\\", "/")
+    """Whether the innermost call of a crash was one of the store's.
+
+    A note that breaks off before any call counts as such: then a second thread died of the same while it was written.
+    """
+    innermost = next((line for line in text.splitlines() if line.lstrip().startswith('File "')), None)
+    return bool(text) if innermost is None else _OURS in innermost

@@ -240,7 +240,11 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def _unusable(folder: Path, error: OSError) -> StoreError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        what_to_do = "make room there"
+    else:
+        what_to_do = "give this user the right to write there"
     return StoreError(
-        f"the folder {folder} for answers can't be used: {error.strerror}; give this user the right to write there, "
+        f"the folder {folder} for answers can't be used: {error.strerror}; {what_to_do}, "
         "or set `data` or FORETOLD_HOME to another"
     )

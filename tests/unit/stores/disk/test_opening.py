@@ -260,6 +260,18 @@ async def test_a_store_that_a_process_died_in_is_set_aside_at_the_next_start(tmp
     await store.close()
 
 
+@pytest.mark.parametrize(("note", "is_set_aside"), [("", False), ("Fatal Python error: ", True)])
+async def test_a_note_that_breaks_off_counts_as_a_death_within_and_an_empty_one_as_a_kill(tmp_path, note, is_set_aside):
+    await filled(tmp_path / "answers")
+    (tmp_path / "answers" / f"writer-{'0' * 16}").write_text(note)
+
+    store = opened(tmp_path / "answers")
+
+    assert (store.set_aside is not None) is is_set_aside
+    assert not (tmp_path / "answers" / f"writer-{'0' * 16}").exists()
+    await store.close()
+
+
 async def test_a_store_whose_folder_was_moved_is_begun_anew_where_it_was(tmp_path):
     store = opened(tmp_path / "answers", tend_s=0.01)
     await store.put("name", b"value", keep_s=60)

@@ -224,3 +224,54 @@ async def test_a_sum_of_files_that_is_wrong_is_corrected_at_the_next_start(tmp_p
     assert second.held_bytes == held
     assert second.get_now("name") is not None
     await second.close()
+
+
+CHURNS = """
+import asyncio, random, sys, time
+from pathlib import Path
+from foretold.errors import StoreError
+from foretold.stores.disk import DiskStore
+
+def value(name, size):
+    return (name + ":").encode() * (size // (len(name) + 1))
+
+async def main(folder, seed):
+    store = DiskStore(folder, 8 * 2**20, now_ms=lambda: time.time_ns() // 10**6)
+    chance = random.Random(seed)
+    wrong = errors = found = 0
+    for _ in range(150):
+        name = str(chance.randrange(60))
+        await store.put(name, value(name, chance.choice((200, 5_000, 70_000, 400_000))), keep_s=60)
+        for _ in range(20):
+            name = str(chance.randrange(60))
+            try:
+                blob = store.get_now(name)
+            except StoreError:
+                errors += 1
+                continue
+            found += blob is not None
+            wrong += blob is not None and blob != value(name, len(blob) + len(name))
+        assert store.held_bytes <= 8 * 2**20
+    await store.close()
+    print(wrong, errors, found > 500)
+
+asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
+"""
+
+
+async def test_processes_that_replace_and_evict_each_others_bodies_see_only_whole_ones(tmp_path):
+    running = [
+        await asyncio.create_subprocess_exec(
+            sys.executable, "-c", CHURNS, str(tmp_path), str(seed), stdout=asyncio.subprocess.PIPE
+        )
+        for seed in range(3)
+    ]
+
+    told = [(await process.communicate())[0] for process in running]
+
+    assert told == [b"0 0 True\n"] * 3
+    store = DiskStore(tmp_path, LIMIT_BYTES, now_ms=now_ms)
+    await store.put("after", b"value", keep_s=60)
+    named = [name for name in store.scan() if len(store.get_now(name)) > 64 * 1024]
+    assert len(list((tmp_path / "bodies").glob("*/*"))) == len(named)
+    await store.close()

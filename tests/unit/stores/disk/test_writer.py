@@ -15,10 +15,14 @@ from pathlib import Path
 import pytest
 
 from foretold.errors import StoreError
+from foretold.keeping import Keeping
 from foretold.ports import Put
 from foretold.stores.disk import DiskStore
 from foretold.stores.disk.jobs import QUEUE_BYTES
+from foretold.stores.memory import MemoryStore
 from foretold.tier import Tier
+from foretold.tiers import Tiers
+from tests.fakes.records import NAMESPACE, SECRET, record
 from tests.waiting import until
 
 LIMIT_BYTES = 64 * 2**20
@@ -73,6 +77,25 @@ async def test_a_process_stopped_in_its_transaction_blocks_no_read_no_boot_and_n
     assert (tier.counts.writes, tier.counts.write_errors) == (0, 2)
     assert "over 0.3 s for the disk, or for another process" in told[0]
     assert "it is left" in told[-1]
+
+
+async def test_a_node_with_a_blocked_writer_comes_to_its_end(tmp_path):
+    store = DiskStore(tmp_path, LIMIT_BYTES, now_ms=now_ms, tell=Told(), patience_s=0.3)
+    await store.put("name", b"value", keep_s=60)
+    tier = Tier(store, deadline_s=1)
+    tiers = Tiers(MemoryStore(2**20, largest_bytes=2**16, now_ms=now_ms), [tier], secret=SECRET, now_ms=now_ms)
+    keeping = Keeping(tiers, secret=SECRET, largest_bytes=2**22, now_ms=now_ms)
+
+    with stopped_in_a_transaction(tmp_path, "write"):
+        keeping.keep(record(key="1" * 64, made_ms=now_ms()))
+        await until(lambda: store._writer._busy_since_s is not None)
+        keeping.keep(record(key="2" * 64, made_ms=now_ms()))
+        found = tiers.look_near("2" * 64, NAMESPACE)
+        await asyncio.wait_for(keeping.close(), 20)
+        await asyncio.wait_for(tiers.close(), 20)
+
+    assert found is not None
+    assert tier.counts.write_errors == 2
 
 
 async def test_once_the_other_process_is_gone_it_writes_again_and_says_so(tmp_path):
