@@ -6,7 +6,7 @@ CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/foretold
 PORT ?=
 PYTEST_ARGS ?=
 # What tests run beside our own programs: shells that complete our commands, a maker of certificates.
-PROGRAMS := bash zsh fish openssl
+PROGRAMS := bash zsh fish openssl strace
 
 VENV := .venv
 RUN := PYTHONPATH=src $(VENV)/bin/python

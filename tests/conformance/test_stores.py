@@ -173,9 +173,39 @@ async def test_a_cancelled_put_harms_nothing(store):
         assert await store.get(f"n{i}") in (None, b"x" * 1000)
 
 
+async def test_large_and_small_values_take_each_others_place(store):
+    values = [b"a" * 100, b"b" * 200_000, b"c" * 70_000, b"d" * 300, b"", b"e" * 65_537]
+
+    for value in values:
+        await store.put("name", value, keep_s=60)
+        assert store.get_now("name") == value
+
+    await store.delete("name")
+    assert store.get_now("name") is None
+    assert list(store.scan()) == []
+
+
+async def test_many_large_values_put_at_once_stay_within_the_limit(store):
+    puts = [Put(f"n{i}", bytes([i]) * 300_000, 60) for i in range(40)]
+
+    failed = await store.put_many(puts)
+
+    assert failed == 0
+    assert store.held_bytes <= store.limit_bytes
+    assert await store.get("n39") == puts[-1].blob
+
+
+async def test_what_large_values_take_is_counted(store):
+    before = store.held_bytes
+
+    await store.put("name", b"x" * 800_000, keep_s=60)
+
+    assert store.held_bytes - before >= 800_000
+
+
 async def test_held_bytes_come_down_when_all_is_deleted(store):
     for i in range(50):
-        await store.put(f"n{i}", b"x" * 50_000, keep_s=60)
+        await store.put(f"n{i}", b"x" * (50_000 if i % 2 else 80_000), keep_s=60)
     full = store.held_bytes
 
     for i in range(50):

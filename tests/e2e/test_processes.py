@@ -103,6 +103,25 @@ async def test_a_killed_node_keeps_every_answer_it_had_kept(upstream, tmp_path):
     assert len(upstream.calls) == 20
 
 
+async def test_a_node_whose_store_was_damaged_starts_sets_it_aside_and_keeps_answers_again(upstream, tmp_path):
+    async with serving(tmp_path, settings_for(upstream.url)) as node:
+        await node.post("/v1/chat/completions", chat_body("hello"))
+        await node.written(1)
+    data = tmp_path / "answers" / "data.mdb"
+    os.truncate(data, 9000)
+    async with serving(tmp_path, settings_for(upstream.url)) as node:
+        _, first, _ = await node.post("/v1/chat/completions", chat_body("hello"))
+        await node.written(1)
+        node.process.kill()
+        await node.process.wait()
+    async with serving(tmp_path, settings_for(upstream.url)) as node:
+        _, second, _ = await node.post("/v1/chat/completions", chat_body("hello"))
+
+    assert "; hit" not in first["cache-status"]
+    assert "; hit" in second["cache-status"]
+    assert [path.name.partition("-")[0] for path in tmp_path.glob("answers.*")] == ["answers.damaged"]
+
+
 async def test_settings_that_open_a_node_without_keys_are_refused(tmp_path):
     ended = await run("serve", "--host", "0.0.0.0", "--port", "0", home=tmp_path)
 

@@ -53,16 +53,6 @@ async def test_what_an_upstream_answers_is_judged(upstream, status):
     assert f"({status})" in text(found.notes) or f"answers {status}" in text(found.notes)
 
 
-async def test_a_key_with_a_line_break_is_said_to_have_one(upstream, monkeypatch):
-    monkeypatch.setenv("SOME_KEY", "sk-se\ncret")
-
-    found = await visited(upstream.url, 'key = { env = "SOME_KEY" }\n')
-
-    assert verdict(found.notes) == "fault"
-    assert "line break" in text(found.notes)
-    assert upstream.calls == []
-
-
 async def test_the_date_of_an_upstream_is_held_against_our_clock(upstream):
     def an_hour_late(call, writer, serial):
         return whole(writer, b'{"data": []}', more=f"date: {formatdate(time.time() - 3600, usegmt=True)}\r\n")

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import mmap
 import os
+import time
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
-from foretold.doctor import lmdbfile
 from foretold.doctor.finding import Notes, fault, ok, size, skipped, warning
 from foretold.doctor.folder import disk_limit, taken
 from foretold.doctor.world import World
+from foretold.stores.disk.pages import Damaged, Meta, Walk, metas
+
+_TRIES = 5
+_WALK_S = 2.0
+_HEAD_BYTES = 2 * 32_768
+
+
+class Looked(NamedTuple):
+    """`is_all` is False where there were more pages than we had time for."""
+
+    pages: int
+    is_all: bool
 
 
 def store(world: World) -> Notes:
@@ -24,8 +39,8 @@ def store(world: World) -> Notes:
         held = taken(folder)
         of = "" if limit is None else f" of {size(limit)}"
         try:
-            looked = lmdbfile.look(file)
-        except lmdbfile.Damaged as e:
+            looked = look(file)
+        except Damaged as e:
             yield fault(
                 f"{file} is damaged: {e}",
                 "restart the node: it sets a damaged store aside and begins a new one; or remove the folder "
@@ -46,3 +61,40 @@ def store(world: World) -> Notes:
         yield warning(
             f"a damaged store was set aside and takes {size(taken(aside))}", f"remove it when you like: rm -r {aside}"
         )
+
+
+def look(path: Path) -> Looked | None:
+    """Walks the newest commit; None if commits came too fast to look at one.  Raises Damaged or OSError.
+
+    Nothing is locked, so a node may write meanwhile: pages of a commit stay as they are until the next commit but one.
+    """
+    with path.open("rb") as file:
+        for tries_left in reversed(range(_TRIES)):
+            now = _newest(file)
+            try:
+                mapped = mmap.mmap(file.fileno(), (now.last_page + 1) * now.page_bytes, prot=mmap.PROT_READ)
+                walk = Walk(memoryview(mapped), now)
+                is_all = walk.run(time.monotonic() + _WALK_S)
+            except Damaged:
+                if not tries_left or not _goes_on(file, now):
+                    raise
+                continue
+            if _newest(file).transaction <= now.transaction + 1:
+                return Looked(walk.pages, is_all)
+    return None
+
+
+def _newest(file: BinaryIO) -> Meta:
+    """Raises Damaged, but not for a root that is being written this moment."""
+    for tries_left in (2, 1, 0):
+        try:
+            both = metas(os.pread(file.fileno(), _HEAD_BYTES, 0), os.fstat(file.fileno()).st_size)
+            return max(both, key=lambda meta: meta.transaction)
+        except Damaged:
+            if not tries_left:
+                raise
+    raise AssertionError
+
+
+def _goes_on(file: BinaryIO, before: Meta) -> bool:
+    return _newest(file).transaction > before.transaction

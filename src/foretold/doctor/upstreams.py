@@ -228,8 +228,6 @@ def _no_answer(address: str, e: Exception) -> Note:
             return _refused_certificate(e.host, refused)
         case aiohttp.ClientHttpProxyError():
             return fault(f"the proxy refused with {e.status}", "look at HTTPS_PROXY, the name and the password in it")
-        case ValueError() if not isinstance(e, aiohttp.ClientError):
-            return fault("its key or a header holds a line break or another control character", "set it without")
     said = f"{without_userinfo(address)} gives no answer in HTTP ({type(e).__name__})"
     return fault(said, "correct the upstream's url: http or https, host, port")
 
