@@ -192,7 +192,7 @@ class Node:
         return self.flights.start(
             named.key,
             lambda: route.origin.fetch(asked, beside),
-            Runway(departure, self.keeping, self._now_ms),
+            Runway(departure, self.keeping, generations=self.generations, now_ms=self._now_ms),
             finishes_alone=route.finishes_alone,
             tells_usage=tells_usage,
         )

@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
+from foretold.contract.generations import is_alive
 from foretold.keeping import Keeping
 from foretold.landing import Departure, admits, record_of
-from foretold.ports import Incoming
+from foretold.ports import Generations, Incoming
+
+LONGEST_READ_AT_ONCE = 256 * 1024
+"""Bytes of the longest answer that is read on the event loop; longer ones would hold up all other callers."""
 
 
 class Runway:
     """The landing of one flight (flight.Landing)."""
 
-    def __init__(self, departure: Departure, keeping: Keeping, now_ms: Callable[[], int]):
+    def __init__(self, departure: Departure, keeping: Keeping, *, generations: Generations, now_ms: Callable[[], int]):
         self._departure = departure
         self._keeping = keeping
+        self._generations = generations
         self._now_ms = now_ms
+        self._is_shut = False
+
+    def is_open(self) -> bool:
+        return not self._is_shut and is_alive(self._departure.tags, self._generations.now())
+
+    def shut(self) -> None:
+        self._is_shut = True
 
     def admits(self, incoming: Incoming) -> bool:
-        return admits(self._departure, incoming, now_ms=self._now_ms())
+        return self.is_open() and admits(self._departure, incoming, now_ms=self._now_ms())
 
-    def land(self, incoming: Incoming, body: bytes) -> str | None:
-        record = record_of(self._departure, incoming, body, now_ms=self._now_ms())
-        return record if isinstance(record, str) else self._keeping.keep(record)
+    async def land(self, incoming: Incoming, body: bytes) -> str | None:
+        now_ms = self._now_ms()
+        if len(body) <= LONGEST_READ_AT_ONCE:
+            record = record_of(self._departure, incoming, body, now_ms=now_ms)
+        else:
+            record = await asyncio.to_thread(record_of, self._departure, incoming, body, now_ms=now_ms)
+        if isinstance(record, str):
+            return record
+        return self._keeping.keep(record) if self.is_open() else "purged"
