@@ -17,6 +17,7 @@ from typing import Protocol
 from foretold.buffer import Buffer
 from foretold.errors import ForetoldError, OriginCut, OriginError
 from foretold.ports import Incoming
+from foretold.reshaping import Shapes
 
 SHARED_BUFFER_BYTES = 8 * 1024 * 1024
 AHEAD_BYTES = 256 * 1024
@@ -69,6 +70,7 @@ class Flight:
         self.riders: set[Ride] = set()
         self._take_off = take_off
         self.landing = landing
+        self.shapes = Shapes()
         self._buffer = Buffer()
         self._caught_up = asyncio.Event()
         self.task = asyncio.create_task(self._fly())

@@ -173,7 +173,7 @@ def pieces(text: str) -> list[str]:
 def transcript(whole: dict[str, Any], choices: Iterable[dict[str, Any]], *, kind: str, usage: bool) -> bytes:
     """The events of an answer: its choices' pieces, then usage if asked, then `[DONE]`.
 
-    Members that every chunk carries go on all, the others on the first.
+    Members that every chunk carries go on all, the others on the first, which an answer without choices has too.
     """
     common = {"id": whole.get("id"), "object": kind} | {n: whole[n] for n in _ON_EVERY_CHUNK if n in whole}
     once = {n: v for n, v in whole.items() if n not in common and n not in ("choices", "usage")}
@@ -181,6 +181,8 @@ def transcript(whole: dict[str, Any], choices: Iterable[dict[str, Any]], *, kind
     for choice in choices:
         events.append({**common, **once, "choices": [choice]})
         once = {}
+    if not events:
+        events.append({**common, **once, "choices": []})
     if usage and whole.get("usage") is not None:
         events.append({**common, "choices": [], "usage": whole["usage"]})
     return b"".join(b"data: " + verbatim.written(event) + b"\n\n" for event in events) + b"data: [DONE]\n\n"

@@ -118,7 +118,7 @@ export function pieces(text) {
 /**
  * The events of an answer: its choices' pieces, then usage if asked, then `[DONE]`.
  *
- * Members that every chunk carries go on all, the others on the first.
+ * Members that every chunk carries go on all, the others on the first, which an answer without choices has too.
  */
 export function transcript(whole, choices, { kind, usage }) {
   const onEvery = ON_EVERY_CHUNK.filter((name) => whole.has(name)).map((name) => [name, whole.get(name)]);
@@ -129,6 +129,7 @@ export function transcript(whole, choices, { kind, usage }) {
     events.push(new Map([...common, ...once, ["choices", [choice]]]));
     once = new Map();
   }
+  if (events.length === 0) events.push(new Map([...common, ...once, ["choices", []]]));
   if (usage && (whole.get("usage") ?? null) !== null) {
     events.push(new Map([...common, ["choices", []], ["usage", whole.get("usage")]]));
   }
