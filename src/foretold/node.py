@@ -35,10 +35,11 @@ from foretold.routes import Route, Routes
 from foretold.runway import Runway
 from foretold.scope import Scope
 from foretold.tiers import Found, Tiers
+from foretold.workshop import Workshop
 
 
 class Prepared(NamedTuple):
-    """A query that was read and not found near; `named` is None where it passes."""
+    """A query that was read and not answered near; `named` is None where it passes, `found` a record to be made ready."""
 
     head: Head
     asked: Asked
@@ -46,6 +47,16 @@ class Prepared(NamedTuple):
     status: CacheStatus
     named: Named | None
     permit: Permit
+    found: Found | None = None
+
+
+class Unmade(NamedTuple):
+    """A record that can answer, once its answer was made off the event loop."""
+
+    found: Found
+
+    def told(self, status: CacheStatus) -> CacheStatus:
+        return status
 
 
 class Node:
@@ -68,6 +79,7 @@ class Node:
         self.counters = counters
         self.memo = Memo()
         self.flights = Flights()
+        self.workshop = Workshop(tiers)
         self._now_ms = now_ms
 
     def find(self, head: Head, body: bytes) -> Hit | None:
@@ -111,7 +123,8 @@ class Node:
                 if isinstance(looked, Hit):
                     return looked
         status = CacheStatus(forwarded=permit.forwarded, key=None if route.shared else named.key, detail=permit.detail)
-        return Prepared(head, asked, route, status if looked is None else looked.told(status), named, permit)
+        found = looked.found if isinstance(looked, Unmade) else None
+        return Prepared(head, asked, route, status if looked is None else looked.told(status), named, permit, found)
 
     async def far(self, prepared: Prepared, outcome: Outcome) -> Answer | Hit:
         """The answer of a query that was not near.
@@ -121,14 +134,15 @@ class Node:
         asked, named, status = prepared.asked, prepared.named, prepared.status
         if named is None:
             return await self._pass(prepared, status, outcome)
-        if prepared.permit.may_read and self.tiers.has_far:
+        found = prepared.found
+        if found is None and prepared.permit.may_read and self.tiers.has_far:
             found = await self.tiers.look_far(named.key, named.query.namespace)
-            if found is not None:
-                hit = self._hit(found, named)
-                if isinstance(hit, Hit):
-                    hit.tell(outcome)
-                    return hit
-                status = hit.told(status)
+        if found is not None:
+            hit = await self._made(found, named)
+            if isinstance(hit, Hit):
+                hit.tell(outcome)
+                return hit
+            status = hit.told(status)
         if named.controls.only_if_cached:
             outcome.how, outcome.detail = How.MISS, "only-if-cached"
             raise NotKept("only-if-cached, and no usable answer is kept for this query")
@@ -151,12 +165,22 @@ class Node:
         for route in self.routes:
             await route.origin.close()
 
-    def _look(self, named: Named) -> Hit | Unusable | None:
+    def _look(self, named: Named) -> Hit | Unmade | Unusable | None:
         """What memory and disk have of a query, if anything."""
         found = self.tiers.look_near(named.key, named.query.namespace)
         return None if found is None else self._hit(found, named)
 
-    def _hit(self, found: Found, named: Named) -> Hit | Unusable:
+    async def _made(self, found: Found, named: Named) -> Hit | Unusable:
+        """The answer of a record, however long it takes to make."""
+        try:
+            while isinstance(hit := self._hit(found, named), Unmade):
+                await self.workshop.make(found.held, named)
+        except NotAnAnswer:
+            self.tiers.corrupt += 1
+            return Unusable("uri-miss")
+        return hit
+
+    def _hit(self, found: Found, named: Named) -> Hit | Unmade | Unusable:
         """The answer of a record; one that can't be given in the shape asked for is counted as corrupt."""
         now_ms = self._now_ms()
         generations = self.generations.now()
@@ -166,6 +190,8 @@ class Node:
         verdict = judged(found.held, named, now_ms=now_ms, generations=generations)
         if isinstance(verdict, Unusable):
             return verdict
+        if not self.workshop.has(found.held, named):
+            return Unmade(found)
         try:
             return ready.hit(found, verdict, named, tiers=self.tiers, now_ms=now_ms)
         except NotAnAnswer:
