@@ -132,7 +132,7 @@ class Flight:
                 if not self.is_whole:
                     await self._wait_for_riders()
             if self.is_whole:
-                self.why_not_kept = await self.landing.land(self.incoming, self.body)
+                self.why_not_kept = await self._land(self.incoming)
             else:
                 self.why_not_kept = "too-long"
         except ForetoldError as e:
@@ -148,6 +148,14 @@ class Flight:
             self._tell()
             if self.incoming is not None:
                 await self.incoming.close()
+
+    async def _land(self, incoming: Incoming) -> str | None:
+        """As Landing.land; a fault of ours in keeping an answer takes it from nobody: told in the log, whole."""
+        try:
+            return await self.landing.land(incoming, self.body)
+        except Exception:  # noqa: BLE001 - whatever it is, the answer is here and riders wait for it
+            _log.exception("an answer could not be kept")
+            return "fault"
 
     async def _wait_for_riders(self) -> None:
         """Holds the origin back while the slowest rider of an overlong answer is far behind."""

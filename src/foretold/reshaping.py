@@ -11,7 +11,7 @@ from foretold.projections import shapes, verbatim
 from foretold.projections.fold import NotAnAnswer
 
 LONGEST_AT_ONCE = 256 * 1024
-"""Bytes of the longest answer that is reshaped on the event loop; longer ones would hold up all other callers."""
+"""Bytes of the longest answer that is read or reshaped on the event loop; longer ones would hold up all others."""
 
 
 class Reshaped(NamedTuple):

@@ -9,9 +9,7 @@ from foretold.contract.generations import is_alive
 from foretold.keeping import Keeping
 from foretold.landing import Departure, admits, record_of
 from foretold.ports import Generations, Incoming
-
-LONGEST_READ_AT_ONCE = 256 * 1024
-"""Bytes of the longest answer that is read on the event loop; longer ones would hold up all other callers."""
+from foretold.reshaping import LONGEST_AT_ONCE
 
 
 class Runway:
@@ -35,7 +33,7 @@ class Runway:
 
     async def land(self, incoming: Incoming, body: bytes) -> str | None:
         now_ms = self._now_ms()
-        if len(body) <= LONGEST_READ_AT_ONCE:
+        if len(body) <= LONGEST_AT_ONCE:
             record = record_of(self._departure, incoming, body, now_ms=now_ms)
         else:
             record = await asyncio.to_thread(record_of, self._departure, incoming, body, now_ms=now_ms)

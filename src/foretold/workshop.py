@@ -14,10 +14,9 @@ from foretold.held import Held
 from foretold.memo import Named
 from foretold.projections import shapes
 from foretold.ready import Ready, projected
+from foretold.reshaping import LONGEST_AT_ONCE
 from foretold.tiers import Tiers
 
-LONGEST_AT_ONCE = 256 * 1024
-"""Bytes of the longest body that is made ready on the event loop."""
 KEPT_BYTES = 32 * 1024 * 1024
 
 

@@ -148,6 +148,18 @@ async def test_a_fault_of_ours_leaves_no_rider_waiting(world, caplog):
     assert "a flight failed" in caplog.text
 
 
+async def test_a_fault_of_ours_in_keeping_takes_the_answer_from_nobody(world, caplog):
+    async def fail(incoming, body):
+        raise RuntimeError("a bug")
+
+    world.land = fail
+    ride = world.start(FakeIncoming([b"a"]))
+
+    assert await ride.whole() == b"a"
+    assert ride.flight.why_not_kept == "fault"
+    assert "an answer could not be kept" in caplog.text
+
+
 async def test_whoever_needs_usage_does_not_join_a_flight_that_tells_none(world):
     world.start(FakeIncoming([asyncio.Event()]), tells_usage=False)
 

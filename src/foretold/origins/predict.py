@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import orjson
@@ -15,6 +16,7 @@ from foretold.ports import Asked, Forwarded, Incoming, Origin
 from foretold.projections import chat
 from foretold.projections.fold import NotAnAnswer
 from foretold.projections.predict import answer_of, question_of
+from foretold.reshaping import LONGEST_AT_ONCE
 
 LARGEST_BYTES = 8 * 2**20
 LONGEST_SHOWN = 300
@@ -40,7 +42,10 @@ class TextPredictions:
             body = await _collected(incoming)
         finally:
             await incoming.close()
-        told, is_clean = self._whole_of(incoming, body)
+        if len(body) <= LONGEST_AT_ONCE:
+            told, is_clean = self._whole_of(incoming, body)
+        else:
+            told, is_clean = await asyncio.to_thread(self._whole_of, incoming, body)
         limited = asked.limited or storable.has_limit(question) or self.limits_answers
         why_not = storable.why_not("chat", 200, told, limited=limited)
         try:
