@@ -39,7 +39,8 @@ _OURS = frozenset(
 _OF_THE_BYTES = frozenset(["content-type", "content-md5", "digest", "content-digest", "repr-digest", "accept-ranges"])
 # What an origin tells the one caller whose query it answered: of that query alone, or of the account it was asked with.
 _FOR_ONE_CALLER = re.compile(
-    r"cookie|request-?id|correlation-?id|trace|rate-?limit|quota|credit|organi[sz]ation|project|account|session|^cf-ray$"
+    r"cookie|session|request-?id|correlation-?id|trace|^cf-ray$|rate-?limit|quota|credit|budget|spend|billing|balance"
+    r"|organi[sz]ation|project|account|tenant|customer|user"
 )
 
 
