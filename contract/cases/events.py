@@ -125,4 +125,29 @@ _STREAMS = [
     ),
 ]
 
-FILES = {"events": _SPLIT + _ENDS + _STREAMS}
+
+def _limited(name: str, chunks: list[str], fed: list[list[str]], rest: str = "") -> Vector:
+    """With a limit of 10 bytes in place of 8 MiB."""
+    given = {"chunks": [utf8(chunk) for chunk in chunks], "longest_bytes": 10}
+    return gives(name, "R3", "splitter", given, {"fed": fed, "rest": rest})
+
+
+_TOO_LONG = [
+    _limited("an event as long as allowed is waited for", ["data: abcd", "\n\n"], [[], ["data: abcd\n\n"]]),
+    _limited(
+        "an event longer than allowed goes out as it comes, and all after it",
+        ["data: abc", "de", "f", "\n\ndata: a\n", "\n"],
+        [[], ["data: abcde"], ["f"], ["\n\ndata: a\n"], ["\n"]],
+    ),
+    _limited(
+        "events before one that is too long come out whole",
+        ["data: a\n\ndata: bcdefg"],
+        [["data: a\n\n", "data: bcdefg"]],
+    ),
+    _limited("an event that comes with its end is never too long", ["data: abcdefgh\n\n"], [["data: abcdefgh\n\n"]]),
+    _limited(
+        "after an event that is too long an empty chunk brings nothing", ["data: abcde", ""], [["data: abcde"], []]
+    ),
+]
+
+FILES = {"events": _SPLIT + _ENDS + _STREAMS + _TOO_LONG}

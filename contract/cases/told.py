@@ -130,6 +130,7 @@ def _retry(name: str, out: float | None, **rest: Any) -> Vector:
         "sent_any": False,
         "retries_done": 0,
         "chance": 0.5,
+        "once": False,
         **rest,
     }
     return gives(name, "U1", "retry_after_s", given, out)
@@ -164,10 +165,16 @@ _RETRIES = [
     _retry("a 400 is never tried again", None, status=400),
     _retry("a 408 is never tried again", None, status=408),
     _retry("a 200 is not tried again", None, status=200),
+    _retry("what was never sent is tried again though it may be asked only once", 0.1, failure="connect", once=True),
+    _retry("an answer cut before its first byte isn't, if it may be asked only once", None, failure="cut", once=True),
+    _retry("a 502 isn't tried again if it may be asked only once", None, status=502, once=True),
+    _retry(
+        "a 429 isn't tried when it says, if it may be asked only once", None, status=429, retry_after="1", once=True
+    ),
 ]
 
 _FALLBACKS = [
-    gives(name, "U1", "may_fall_back", {"failure": failure, "status": status}, out)
+    gives(name, "U1", "may_fall_back", {"failure": failure, "status": status, "once": False}, out)
     for name, failure, status, out in [
         ("after a connect failure another may answer", "connect", None, True),
         ("after a time-out another may answer", "timeout", None, True),
@@ -179,6 +186,12 @@ _FALLBACKS = [
         ("after a 401 no other answers", None, 401, False),
         ("after a 499 no other answers", None, 499, False),
         ("after a 200 no other answers", None, 200, False),
+    ]
+] + [
+    gives(name, "U1", "may_fall_back", {"failure": failure, "status": status, "once": True}, False)
+    for name, failure, status in [
+        ("no other answers what may be asked only once, after a 500", None, 500),
+        ("no other answers what may be asked only once, after a connect failure", "connect", None),
     ]
 ]
 

@@ -14,6 +14,7 @@ def _unfolds(name: str, answer: Any, out: list[Any], *, usage: bool = False, ope
 
 _OPENED = chunk({"role": "assistant", "content": ""})
 _ONLY_USAGE = {"id": None, "object": "chat.completion.chunk", "choices": [], "usage": USAGE}
+_NO_CHOICE = {"id": None, "object": "chat.completion.chunk", "choices": []}
 _UNFOLDED = [
     _unfolds(
         "a role comes first, then text cut after white space, then the end",
@@ -245,7 +246,18 @@ _UNFOLDED = [
             *(chunk({"role": "a"}, index="7"), chunk({}, "stop", index="7")),
         ],
     ),
-    _unfolds("an answer without an id has null", {"choices": [], "usage": USAGE}, [_ONLY_USAGE], usage=True),
+    _unfolds(
+        "an answer without an id has null", {"choices": [], "usage": USAGE}, [_NO_CHOICE, _ONLY_USAGE], usage=True
+    ),
+    *(
+        _unfolds(
+            f"a {operation} answer without choices tells all else in one event",
+            {**HEAD, "object": "x", "choices": [], "prompt_filter_results": [1], "usage": USAGE},
+            [{**HEAD, "object": kind, "prompt_filter_results": [1], "choices": []}],
+            operation=operation,
+        )
+        for operation, kind in [("chat", "chat.completion.chunk"), ("completion", "text_completion")]
+    ),
     *(
         fails(name, "P3", "transcript_of", {"operation": operation, "whole": answer, "usage": True}, "not_an_answer")
         for name, operation, answer in [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import orjson
@@ -9,7 +10,6 @@ from msgspec.structs import replace
 
 from foretold.answer import Answer, raw
 from foretold.contract.events import Splitter
-from foretold.contract.record import KEPT_HEADERS
 from foretold.contract.status import CacheStatus, listed
 from foretold.errors import OriginError
 from foretold.fields import by_name
@@ -19,7 +19,8 @@ from foretold.memo import Named
 from foretold.outcome import Ended, Outcome
 from foretold.ports import Asked, Incoming
 from foretold.projections import shapes
-from foretold.ready import content_type, shape_for
+from foretold.ready import shape_for
+from foretold.reshaping import Reshaped, Shapes
 
 _OURS = frozenset(
     [
@@ -37,31 +38,41 @@ _OURS = frozenset(
 )
 
 
+_OF_THE_BYTES = frozenset(["content-type", "content-md5", "digest", "content-digest", "repr-digest", "accept-ranges"])
+# What an origin tells the one caller whose query it answered: of that query alone, or of the account it was asked with.
+_FOR_ONE_CALLER = re.compile(
+    r"cookie|session|request-?id|correlation-?id|trace|^cf-ray$|rate-?limit|quota|credit|budget|spend|billing|balance"
+    r"|organi[sz]ation|project|account|tenant|customer|user"
+)
+
+
 async def from_ride(ride: Ride, named: Named, outcome: Outcome, *, status: CacheStatus) -> Answer:
     """The answer of a flight, as soon as its head is here.  Raises what kept it from coming."""
     incoming = await ride.head()
+    flight, operation = ride.flight, named.query.operation
     outcome.status = incoming.status
     came = _shape_that_came(incoming)
-    wanted = shape_for(named.query.operation, came, named.streamed) if incoming.status == 200 else came
+    wanted = shape_for(operation, came, named.streamed) if incoming.status == 200 else came
     if wanted != came:
-        body = _projected(await ride.whole(), named.query.operation, came, wanted, usage=named.usage)
-        why_not = ride.flight.why_not_kept
+        made = await flight.shapes.of(await ride.whole(), operation, wanted=wanted, usage=named.usage)
+        why_not = flight.why_not_kept
         outcome.stored = why_not is None
         if why_not is not None:
             status = replace(status, detail=status.detail or f"not-kept-{why_not}")
         headers = _miss_headers(incoming, status, outcome)
-        headers = _reshaped(headers, content_type(wanted), body)
-        return Answer(incoming.status, raw(headers), outcome, body=body, close=_leaving(ride, outcome))
-    if came == "whole" and ride.flight.landed_whole:
+        return _reshaped(made, headers, outcome, close=_leaving(ride, outcome))
+    if came == "whole" and flight.landed_whole:
         # All of it is here already, as with most short answers: told in one piece, and what became of it is known.
-        outcome.stored = ride.flight.why_not_kept is None
-        body = ride.flight.body
+        outcome.stored = flight.why_not_kept is None
+        body = flight.body
         headers = _miss_headers(incoming, status, outcome) + [("content-length", str(len(body)))]
         return Answer(incoming.status, raw(headers), outcome, body=body, close=_leaving(ride, outcome))
-    outcome.stored = ride.flight.landing.admits(incoming)
+    outcome.stored = flight.landing.admits(incoming)
     headers = _miss_headers(incoming, status, outcome)
-    if came == "events" and incoming.status == 200:
-        chunks = _events(ride.chunks(), outcome, withhold_usage=not named.usage)
+    if came == "events" and incoming.status == 200 and operation in shapes.WHOLE_OF:
+        # Only what a rider or the node itself asked for is kept from those who didn't; all else is the origin's word.
+        withheld = flight.tells_usage and not named.usage
+        chunks = _events(ride.chunks(), outcome, withhold_usage=withheld)
     else:
         chunks = _as_they_come(ride.chunks(), outcome)
         headers += _length(incoming)
@@ -79,10 +90,10 @@ async def passed(incoming: Incoming, asked: Asked, outcome: Outcome, *, status: 
             transcript = await collected(incoming.chunks())
         finally:
             await incoming.close()
-        body = _projected(transcript, asked.operation, came, "whole", usage=True)
-        return Answer(200, raw(_reshaped(headers, shapes.JSON, body)), outcome, body=body)
+        made = await Shapes().of(transcript, asked.operation, wanted="whole", usage=True)
+        return _reshaped(made, headers, outcome, close=None)
     if came == "events" and asked.operation in shapes.WHOLE_OF:
-        chunks = _events(incoming.chunks(), outcome, withhold_usage=not asked.usage)
+        chunks = _events(incoming.chunks(), outcome, withhold_usage=False)
     else:
         chunks = _as_they_come(incoming.chunks(), outcome)
         headers += _length(incoming)
@@ -112,20 +123,19 @@ def _leaving(ride: Ride, outcome: Outcome) -> Callable[[], Awaitable[None]]:
     return leave
 
 
-def _projected(body: bytes, operation: str, came: str, wanted: str, *, usage: bool) -> bytes:
-    try:
-        if wanted == "whole":
-            return shapes.whole(operation, body, shape=came)
-        return shapes.events(operation, body, shape=came, usage=usage)
-    except (ValueError, KeyError, TypeError):
-        raise OriginError(
-            "the origin's answer is not one of its dialect: it can't be given in the shape asked for"
-        ) from None
-
-
-def _reshaped(headers: list[tuple[str, str]], kind: str, body: bytes) -> list[tuple[str, str]]:
-    """The headers of an answer whose shape is not its origin's."""
-    return [*(h for h in headers if h[0] != "content-type"), ("content-type", kind), ("content-length", str(len(body)))]
+def _reshaped(
+    made: Reshaped,
+    headers: list[tuple[str, str]],
+    outcome: Outcome,
+    *,
+    close: Callable[[], Awaitable[None]] | None,
+) -> Answer:
+    """An answer whose shape may not be its origin's."""
+    outcome.status = made.status
+    if made.kind is not None:
+        headers = [*(h for h in headers if h[0] not in _OF_THE_BYTES), ("content-type", made.kind)]
+    headers.append(("content-length", str(len(made.body))))
+    return Answer(made.status, raw(headers), outcome, body=made.body, close=close)
 
 
 def _shape_that_came(incoming: Incoming) -> str:
@@ -137,13 +147,15 @@ def _length(incoming: Incoming) -> list[tuple[str, str]]:
 
 
 def _miss_headers(incoming: Incoming, status: CacheStatus, outcome: Outcome) -> list[tuple[str, str]]:
-    """What goes with an answer that came from an origin; those who ride along get no header meant for the first."""
+    """What goes with an answer that came from an origin; those who ride along get all that belongs to it."""
     if incoming.is_fallback:
         status = replace(status, detail="fallback")
     if status.forwarded != "bypass" and not status.collapsed:
         status = replace(status, stored=outcome.stored)
     outcome.detail = status.detail
-    theirs = [h for h in incoming.headers if not _is_ours(h[0]) and (not status.collapsed or h[0] in KEPT_HEADERS)]
+    theirs = [h for h in incoming.headers if not _is_ours(h[0])]
+    if status.collapsed:
+        theirs = [h for h in theirs if not _FOR_ONE_CALLER.search(h[0])]
     before = by_name(incoming.headers).get("cache-status")
     return [
         ("cache-status", listed(before, status)),
@@ -168,7 +180,10 @@ async def _as_they_come(chunks: AsyncIterator[bytes], outcome: Outcome) -> Async
 
 
 async def _events(chunks: AsyncIterator[bytes], outcome: Outcome, *, withhold_usage: bool) -> AsyncIterator[bytes]:
-    """Events as they come, each in its own bytes and never half of one, so that an error can be told after any."""
+    """Events as they come, each in its own bytes and never half of one, so that an error can be told after any.
+
+    After an event too long to wait for, nothing can be told: then the connection breaks off with the answer.
+    """
     splitter = Splitter()
     try:
         async for chunk in chunks:
@@ -179,6 +194,8 @@ async def _events(chunks: AsyncIterator[bytes], outcome: Outcome, *, withhold_us
                 yield b"".join(whole)
     except OriginError as error:
         outcome.ended = Ended.CUT
+        if splitter.has_given_up:
+            raise
         yield error_event(error)
         return
     rest = splitter.rest()

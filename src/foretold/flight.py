@@ -2,7 +2,9 @@
 
 The flight owns its task: callers come and go, and it is cancelled only when nobody is aboard.  Riders read one
 buffer, each at its own place, so that a late one gets what has come at once and the rest live.  What is landed (kept)
-is landed before any rider sees the end, so that whoever asks next finds it.
+is landed before any rider sees the end, so that whoever asks next finds it.  An answer too long to be shared goes on
+for those aboard, at the pace of the slowest; whoever reads nothing of it for a while is put off, so that nobody can
+hold up the others.
 """
 
 from __future__ import annotations
@@ -12,12 +14,15 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Protocol
 
+from foretold.buffer import Buffer
 from foretold.errors import ForetoldError, OriginCut, OriginError
 from foretold.ports import Incoming
+from foretold.reshaping import Shapes
 
 SHARED_BUFFER_BYTES = 8 * 1024 * 1024
 AHEAD_BYTES = 256 * 1024
 LONGEST_WHOLE_BYTES = 32 * 1024 * 1024
+PATIENCE_S = 30.0
 
 _log = logging.getLogger("foretold")
 
@@ -25,40 +30,55 @@ _log = logging.getLogger("foretold")
 class Landing(Protocol):
     """Where the answer of a flight goes when it has ended."""
 
+    def is_open(self) -> bool:
+        """Whether what lands may still be kept; False once anything it belongs to was purged since take-off."""
+        ...
+
     def admits(self, incoming: Incoming) -> bool:
         """Whether it may be kept if it ends cleanly, as far as its head tells."""
         ...
 
-    def land(self, incoming: Incoming, body: bytes) -> str | None:
+    async def land(self, incoming: Incoming, body: bytes) -> str | None:
         """Keeps an answer that ended cleanly; None if it was kept, else why not."""
+        ...
+
+    def shut(self) -> None:
+        """From now on nothing that lands is kept: its key was purged."""
         ...
 
 
 class Flight:
     def __init__(
-        self, take_off: Callable[[], Awaitable[Incoming]], landing: Landing, *, finishes_alone: bool, tells_usage: bool
+        self,
+        key: str,
+        take_off: Callable[[], Awaitable[Incoming]],
+        landing: Landing,
+        *,
+        finishes_alone: bool,
+        tells_usage: bool,
+        patience_s: float = PATIENCE_S,
     ):
+        self.key = key
         self.incoming: Incoming | None = None
         self.error: ForetoldError | None = None
         self.ended = False
         self.why_not_kept: str | None = None
-        self.may_land = True
         self.given_up = False
         self.tells_usage = tells_usage
         self._finishes_alone = finishes_alone
+        self._patience_s = patience_s
         self.riders: set[Ride] = set()
         self._take_off = take_off
         self.landing = landing
-        self._chunks: list[bytes] = []
-        self._first = 0
-        self._bytes = 0
+        self.shapes = Shapes()
+        self._buffer = Buffer()
         self._caught_up = asyncio.Event()
         self.task = asyncio.create_task(self._fly())
 
     @property
     def is_whole(self) -> bool:
         """Whether its buffer still holds all that has come of the answer."""
-        return self._first == 0 and self._bytes <= SHARED_BUFFER_BYTES
+        return self._buffer.is_whole and self._buffer.came_bytes <= SHARED_BUFFER_BYTES
 
     @property
     def landed_whole(self) -> bool:
@@ -68,11 +88,15 @@ class Flight:
     @property
     def body(self) -> bytes:
         """All that has come of an answer whose buffer is whole."""
-        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        return self._buffer.joined()
+
+    @property
+    def held_bytes(self) -> int:
+        return self._buffer.held_bytes
 
     @property
     def can_be_joined(self) -> bool:
-        return self.is_whole and not self.ended and not self.given_up
+        return self.is_whole and not self.ended and not self.given_up and self.landing.is_open()
 
     def board(self) -> Ride:
         ride = Ride(self)
@@ -81,39 +105,36 @@ class Flight:
 
     def left(self, ride: Ride) -> None:
         self.riders.discard(ride)
-        self._caught_up.set()
+        self.moved_on()
         if not self.riders and not self.ended and not self._finishes_alone:
             self.given_up = True
             self.task.cancel()
 
     def chunk(self, place: int) -> bytes | None:
         """The chunk at a place, if it is here."""
-        at = place - self._first
-        return self._chunks[at] if at < len(self._chunks) else None
+        return self._buffer.at(place)
 
     def moved_on(self) -> None:
-        """A rider read a chunk: an overlong flight forgets what all have read."""
+        """A rider read a chunk or left: an overlong flight forgets what all have read."""
         if self.is_whole:
             return
-        slowest = min((r.place for r in self.riders), default=self._first + len(self._chunks))
-        del self._chunks[: slowest - self._first]
-        self._first = slowest
-        self._caught_up.set()
+        slowest = min((r.place for r in self.riders), default=self._buffer.end)
+        if self._buffer.forget_before(slowest):
+            self._caught_up.set()
 
     async def _fly(self) -> None:
         try:
             self.incoming = await self._take_off()
             self._tell()
             async for chunk in self.incoming.chunks():
-                self._chunks.append(chunk)
-                self._bytes += len(chunk)
+                self._buffer.add(chunk)
                 self._tell()
                 if not self.is_whole:
                     await self._wait_for_riders()
-            if self.is_whole and self.may_land:
-                self.why_not_kept = self.landing.land(self.incoming, self.body)
+            if self.is_whole:
+                self.why_not_kept = await self._land(self.incoming)
             else:
-                self.why_not_kept = "too-long" if self.may_land else "purged"
+                self.why_not_kept = "too-long"
         except ForetoldError as e:
             self.error = e
         except asyncio.CancelledError:
@@ -128,13 +149,39 @@ class Flight:
             if self.incoming is not None:
                 await self.incoming.close()
 
+    async def _land(self, incoming: Incoming) -> str | None:
+        """As Landing.land; a fault of ours in keeping an answer takes it from nobody: told in the log, whole."""
+        try:
+            return await self.landing.land(incoming, self.body)
+        except Exception:  # noqa: BLE001 - whatever it is, the answer is here and riders wait for it
+            _log.exception("an answer could not be kept")
+            return "fault"
+
     async def _wait_for_riders(self) -> None:
         """Holds the origin back while the slowest rider of an overlong answer is far behind."""
         self.moved_on()
-        while self.riders and sum(map(len, self._chunks)) > AHEAD_BYTES:
+        while self.riders and self._buffer.held_bytes > AHEAD_BYTES:
             self._caught_up.clear()
-            await self._caught_up.wait()
-            self.moved_on()  # the slowest may have left rather than read
+            places = {ride: ride.place for ride in self.riders}
+            try:
+                async with asyncio.timeout(self._patience_s):
+                    await self._caught_up.wait()
+            except TimeoutError:
+                self._put_off([r for r in self.riders if r.place == places.get(r) and r.place < self._buffer.end])
+
+    def _put_off(self, idle: list[Ride]) -> None:
+        """Goes on without those who read nothing for so long.  Raises OriginCut if nobody is left to go on for."""
+        for ride in idle:
+            ride.put_off = OriginCut(
+                f"nothing of the answer was read for {self._patience_s:g} s while more of it waited, so it goes on"
+                " without this caller: ask again and read on"
+            )
+            self.riders.discard(ride)
+            ride.news.set()
+        self.moved_on()
+        if not self.riders and not self._finishes_alone:
+            self.given_up = True
+            raise OriginCut("the query was given up because nobody read its answer")
 
     def _tell(self) -> None:
         for ride in self.riders:
@@ -148,6 +195,7 @@ class Ride:
         self.flight = flight
         self.place = 0
         self.news = asyncio.Event()
+        self.put_off: OriginCut | None = None
 
     async def head(self) -> Incoming:
         """The answer's head; raises what kept it from coming."""
@@ -159,6 +207,8 @@ class Ride:
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body as it comes; raises OriginError if it breaks off."""
         while True:
+            if self.put_off is not None:
+                raise self.put_off
             chunk = self.flight.chunk(self.place)
             if chunk is not None:
                 self.place += 1
@@ -202,7 +252,9 @@ async def collected(chunks: AsyncIterator[bytes]) -> bytes:
 class Flights:
     """The flights in the air, by key."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, patience_s: float = PATIENCE_S) -> None:
+        """`patience_s`: how long a rider may read nothing of an overlong answer while others wait for it."""
+        self._patience_s = patience_s
         self._by_key: dict[str, Flight] = {}
         self._all: set[Flight] = set()
 
@@ -226,7 +278,14 @@ class Flights:
         tells_usage: bool,
     ) -> Ride:
         """A seat in a new flight, which later callers of the key may join."""
-        flight = Flight(take_off, landing, finishes_alone=finishes_alone, tells_usage=tells_usage)
+        flight = Flight(
+            key,
+            take_off,
+            landing,
+            finishes_alone=finishes_alone,
+            tells_usage=tells_usage,
+            patience_s=self._patience_s,
+        )
         self._by_key[key] = flight
         # The set keeps the task alive: the loop itself refers to tasks only weakly.
         self._all.add(flight)
@@ -235,9 +294,10 @@ class Flights:
 
     def forget(self, key: str) -> None:
         """Whatever is in the air for a key goes to those aboard and is not kept."""
-        flight = self._by_key.pop(key, None)
-        if flight is not None:
-            flight.may_land = False
+        self._by_key.pop(key, None)
+        for flight in self._all:
+            if flight.key == key:
+                flight.landing.shut()
 
     async def close(self) -> None:
         """Cancels all that still fly."""

@@ -35,10 +35,11 @@ from foretold.routes import Route, Routes
 from foretold.runway import Runway
 from foretold.scope import Scope
 from foretold.tiers import Found, Tiers
+from foretold.workshop import Workshop
 
 
 class Prepared(NamedTuple):
-    """A query that was read and not found near; `named` is None where it passes."""
+    """A query that was read and not answered near; `named` is None where it passes, `found` a record to be made ready."""
 
     head: Head
     asked: Asked
@@ -47,6 +48,16 @@ class Prepared(NamedTuple):
     named: Named | None
     permit: Permit
     is_only_if_cached: bool
+    found: Found | None = None
+
+
+class Unmade(NamedTuple):
+    """A record that can answer, once its answer was made off the event loop."""
+
+    found: Found
+
+    def told(self, status: CacheStatus) -> CacheStatus:
+        return status
 
 
 class Node:
@@ -72,6 +83,7 @@ class Node:
         self.memo = Memo()
         self.flights = Flights()
         self.only_observes = only_observes
+        self.workshop = Workshop(tiers)
         self._now_ms = now_ms
 
     def find(self, head: Head, body: bytes) -> Hit | None:
@@ -119,6 +131,8 @@ class Node:
         prepared = Prepared(head, asked, route, status, named, permit, only)
         if isinstance(looked, Hit):
             return self._observed(prepared, looked, outcome) if self.only_observes else looked
+        if isinstance(looked, Unmade):
+            return prepared._replace(found=looked.found)
         return prepared if looked is None else prepared._replace(status=looked.told(status))
 
     async def far(self, prepared: Prepared, outcome: Outcome) -> Answer | Hit:
@@ -131,16 +145,17 @@ class Node:
             if prepared.is_only_if_cached:
                 raise self._not_kept(outcome)
             return await self._pass(prepared, outcome)
-        if prepared.permit.may_read and self.tiers.has_far:
+        found = prepared.found
+        if found is None and prepared.permit.may_read and self.tiers.has_far:
             found = await self.tiers.look_far(named.key, named.query.namespace)
-            if found is not None:
-                hit = self._hit(found, named)
-                if isinstance(hit, Hit) and self.only_observes:
-                    return await self._pass(self._observed(prepared, hit, outcome), outcome)
-                if isinstance(hit, Hit):
-                    hit.tell(outcome)
-                    return hit
-                status = hit.told(status)
+        if found is not None:
+            hit = await self._made(found, named)
+            if isinstance(hit, Hit) and self.only_observes:
+                return await self._pass(self._observed(prepared, hit, outcome), outcome)
+            if isinstance(hit, Hit):
+                hit.tell(outcome)
+                return hit
+            status = hit.told(status)
         if prepared.is_only_if_cached:
             raise self._not_kept(outcome)
         if asked.method == "HEAD":
@@ -170,12 +185,22 @@ class Node:
         for route in self.routes:
             await route.origin.close()
 
-    def _look(self, named: Named) -> Hit | Unusable | None:
+    def _look(self, named: Named) -> Hit | Unmade | Unusable | None:
         """What memory and disk have of a query, if anything."""
         found = self.tiers.look_near(named.key, named.query.namespace)
         return None if found is None else self._hit(found, named)
 
-    def _hit(self, found: Found, named: Named) -> Hit | Unusable:
+    async def _made(self, found: Found, named: Named) -> Hit | Unusable:
+        """The answer of a record, however long it takes to make."""
+        try:
+            while isinstance(hit := self._hit(found, named), Unmade):
+                await self.workshop.make(found.held, named)
+        except NotAnAnswer:
+            self.tiers.corrupt += 1
+            return Unusable("uri-miss")
+        return hit
+
+    def _hit(self, found: Found, named: Named) -> Hit | Unmade | Unusable:
         """The answer of a record; one that can't be given in the shape asked for is counted as corrupt."""
         now_ms = self._now_ms()
         generations = self.generations.now()
@@ -185,6 +210,8 @@ class Node:
         verdict = judged(found.held, named, now_ms=now_ms, generations=generations)
         if isinstance(verdict, Unusable):
             return verdict
+        if not self.workshop.has(found.held, named):
+            return Unmade(found)
         try:
             return ready.hit(found, verdict, named, tiers=self.tiers, now_ms=now_ms)
         except NotAnAnswer:
@@ -211,7 +238,7 @@ class Node:
         return self.flights.start(
             named.key,
             lambda: route.origin.fetch(asked, beside),
-            Runway(departure, self.keeping, self._now_ms),
+            Runway(departure, self.keeping, generations=self.generations, now_ms=self._now_ms),
             finishes_alone=route.finishes_alone,
             tells_usage=tells_usage,
         )

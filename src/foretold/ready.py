@@ -37,7 +37,7 @@ class Ready:
 
     `lines` begin with what changes with the age, status and Age; from `fixed_at` on they stay; they are right from
     `since_ms` until the age changes at `until_ms`.  `hit` is an answer given twice in that time, good for whoever has
-    the same wishes.
+    the same wishes.  `next_body` is one with fresh ids, made beforehand for the next delivery.
     """
 
     __slots__ = (
@@ -47,6 +47,7 @@ class Ready:
         "has_calls",
         "hit",
         "lines",
+        "next_body",
         "shape",
         "since_ms",
         "until_ms",
@@ -75,6 +76,7 @@ class Ready:
                 *length,
             ]
         )
+        self.next_body: bytes | None = None
         self.hit: Hit | None = None
         self.wishes: Controls | None = None
         self.since_ms = self.until_ms = 0
@@ -148,7 +150,8 @@ def _answer(found: Found, judged: Judged, named: Named, ready: Ready) -> Hit:
     if named.if_none_match is not None and named.is_safe and etag_matches(named.if_none_match, ready.etag):
         answer.status, answer.lines = 304, _without_content(ready.lines)
     elif ready.has_calls:
-        answer.body = projected(held, ready.shape, usage=ready.usage, randomness=secrets.token_bytes(16))
+        made, ready.next_body = ready.next_body, None
+        answer.body = made or projected(held, ready.shape, usage=ready.usage, randomness=secrets.token_bytes(16))
         answer.lines += lines_of([_length(answer.body)])
     else:
         answer.body = memoryview(held.blob)[held.body_at :] if ready.body is None else ready.body

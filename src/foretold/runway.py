@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Mapping
 
+from foretold.contract.generations import is_alive
 from foretold.keeping import Keeping
 from foretold.landing import Departure, admits, record_of
-from foretold.ports import Incoming
+from foretold.ports import Generations, Incoming
+from foretold.reshaping import LONGEST_AT_ONCE
 
 
 class Runway:
     """The landing of one flight (flight.Landing)."""
 
-    def __init__(self, departure: Departure, keeping: Keeping, now_ms: Callable[[], int]):
+    def __init__(self, departure: Departure, keeping: Keeping, *, generations: Generations, now_ms: Callable[[], int]):
         self._departure = departure
         self._keeping = keeping
+        self._generations = generations
         self._now_ms = now_ms
+        self._is_shut = False
+        self._alive_under: Mapping[str, str] | None = None
+
+    def is_open(self) -> bool:
+        generations = self._generations.now()
+        if self._alive_under is not generations and is_alive(self._departure.tags, generations):
+            self._alive_under = generations
+        return not self._is_shut and self._alive_under is generations
+
+    def shut(self) -> None:
+        self._is_shut = True
 
     def admits(self, incoming: Incoming) -> bool:
         if incoming.length is not None and not self._keeping.takes(incoming.length):
             return False
-        return admits(self._departure, incoming, now_ms=self._now_ms())
+        return self.is_open() and admits(self._departure, incoming, now_ms=self._now_ms())
 
-    def land(self, incoming: Incoming, body: bytes) -> str | None:
-        record = record_of(self._departure, incoming, body, now_ms=self._now_ms())
-        return record if isinstance(record, str) else self._keeping.keep(record)
+    async def land(self, incoming: Incoming, body: bytes) -> str | None:
+        now_ms = self._now_ms()
+        if len(body) <= LONGEST_AT_ONCE:
+            record = record_of(self._departure, incoming, body, now_ms=now_ms)
+        else:
+            record = await asyncio.to_thread(record_of, self._departure, incoming, body, now_ms=now_ms)
+        if isinstance(record, str):
+            return record
+        return self._keeping.keep(record) if self.is_open() else "purged"

@@ -112,7 +112,7 @@ def split(given: Given) -> Given:
 
 
 def feed(given: Given) -> Given:
-    splitter = events.Splitter()
+    splitter = events.Splitter(longest_bytes=given.get("longest_bytes", events.LONGEST_EVENT_BYTES))
     fed = [[raw.decode() for raw in splitter.feed(bytes_of(chunk))] for chunk in given["chunks"]]
     return {"fed": fed, "rest": splitter.rest().decode()}
 

@@ -17,6 +17,8 @@ _REASONS = {
     "contract/storable.py": {"why_not", "_why_not_choice", "_why_not_text", "_why_not_message"},
     "landing.py": {"record_of", "_judged"},
     "keeping.py": {"keep"},
+    "runway.py": {"land"},
+    "flight.py": {"_land"},
 }
 
 
@@ -103,7 +105,7 @@ def _trees() -> Iterator[tuple[str, ast.Module]]:
 def _returned(tree: ast.Module, functions: set[str]) -> set[str]:
     found: set[str] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.name in functions:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name in functions:
             for inner in ast.walk(node):
                 if isinstance(inner, ast.Return) and inner.value is not None:
                     found |= _texts(inner.value)

@@ -107,6 +107,37 @@ async def test_an_answer_whose_flight_began_before_the_purge_is_given_and_never_
     assert not after.is_hit
 
 
+@pytest.mark.parametrize(
+    "purged", [{"model": "m"}, {"everything": True}, {"tenant": "local:"}, {"tag": "week"}], ids=lambda p: next(iter(p))
+)
+async def test_a_query_sent_after_a_purge_is_never_answered_by_a_flight_from_before(upstream, tmp_path, purged):
+    gate = asyncio.Event()
+
+    async def slow(call, writer, serial):
+        await gate.wait()
+        await whole(writer, json.dumps(chat(call.json, text_for(call.json, serial))).encode())
+
+    upstream.on("m", slow)
+    tagged = {"foretold-tags": "week"}
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        before = asyncio.create_task(node.chat("hello", tagged))
+        await upstream.called(1)
+        await node.purge(**purged)
+        after = asyncio.create_task(node.chat("hello", tagged))
+        await upstream.called(2)
+        gate.set()
+        first, second = await before, await after
+        third = await node.chat("hello", tagged)
+
+    assert "stored" not in first.cache_status
+    assert "collapsed" not in second.cache_status
+    assert "stored" in second.cache_status
+    assert first.text.endswith("call 1.")
+    assert second.text.endswith("call 2.")
+    assert third.is_hit
+    assert third.text == second.text
+
+
 async def test_a_key_purged_in_mid_flight_is_not_kept(upstream, tmp_path):
     gate = asyncio.Event()
 

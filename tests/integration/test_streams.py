@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 
 import aiohttp
 
+from foretold.flight import Flights
 from tests.asking import chat_body
 from tests.fakes.upstream import begin_stream, chat, chunks_of, send_chunk, stream, text_for, whole
 from tests.running import in_front_of, running
@@ -329,3 +331,29 @@ async def test_an_answer_given_in_another_shape_tells_its_length_and_why_it_was_
     assert answered.cache_status.endswith("detail=not-kept-length")
     assert int(answered.headers["content-length"]) == len(answered.body)
     assert "; stored" in kept.cache_status
+
+
+async def test_a_follower_who_stops_reading_holds_up_nobody(upstream, tmp_path):
+    gate = asyncio.Event()
+    piece = b"data: " + b"y" * 2**20 + b"\n\n"
+
+    async def long(call, writer, serial):
+        await gate.wait()
+        await stream(writer, [piece] * 24 + [b"data: [DONE]\n\n"])
+
+    upstream.on("m", long)
+    body = json.dumps(chat_body("hello", stream=True)).encode()
+    asked = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n" % len(body) + body
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        node.node.flights = Flights(patience_s=0.2)
+        leader = asyncio.create_task(node.chat("hello", stream=True))
+        await upstream.called(1)
+        with socket.create_connection(node.url.removeprefix("http://").split(":")) as idle:
+            idle.sendall(asked)
+            await until(lambda: len(next(iter(node.node.flights._all)).riders) == 2)
+            gate.set()
+            answered = await leader
+        await until(lambda: len(node.node.flights) == 0)
+
+    assert answered.body == piece * 24 + b"data: [DONE]\n\n"
+    assert len(upstream.calls) == 1

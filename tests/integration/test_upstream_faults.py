@@ -392,3 +392,15 @@ async def test_a_slow_reader_is_not_taken_for_a_stalled_upstream(upstream, tmp_p
 
     assert got == 2_000_002
     assert incoming.is_proven
+
+
+async def test_a_query_with_side_effects_is_asked_once_however_it_fails(upstream, tmp_path):
+    async def fails(call, writer, serial):
+        await whole(writer, b"{}", status=502)
+
+    upstream.on("m", fails)
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        told = await node.chat("hello", store=True)
+
+    assert told.status == 502
+    assert len(upstream.calls) == 1

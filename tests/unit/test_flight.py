@@ -15,10 +15,11 @@ from tests.waiting import until
 class World:
     """Flights, and what was landed."""
 
-    def __init__(self) -> None:
-        self.flights = Flights()
+    def __init__(self, *, patience_s: float = 600.0) -> None:
+        self.flights = Flights(patience_s=patience_s)
         self.landed: list[bytes] = []
         self.why: str | None = None
+        self.is_shut = False
 
     def start(self, incoming, *, key="key", finishes_alone=False, tells_usage=True):
         async def take_off():
@@ -31,7 +32,15 @@ class World:
     def admits(self, incoming):
         return True
 
-    def land(self, incoming, body):
+    def is_open(self):
+        return not self.is_shut
+
+    def shut(self):
+        self.is_shut = True
+
+    async def land(self, incoming, body):
+        if self.is_shut:
+            return "purged"
         self.landed.append(body)
         return self.why
 
@@ -139,6 +148,18 @@ async def test_a_fault_of_ours_leaves_no_rider_waiting(world, caplog):
     assert "a flight failed" in caplog.text
 
 
+async def test_a_fault_of_ours_in_keeping_takes_the_answer_from_nobody(world, caplog):
+    async def fail(incoming, body):
+        raise RuntimeError("a bug")
+
+    world.land = fail
+    ride = world.start(FakeIncoming([b"a"]))
+
+    assert await ride.whole() == b"a"
+    assert ride.flight.why_not_kept == "fault"
+    assert "an answer could not be kept" in caplog.text
+
+
 async def test_whoever_needs_usage_does_not_join_a_flight_that_tells_none(world):
     world.start(FakeIncoming([asyncio.Event()]), tells_usage=False)
 
@@ -180,7 +201,7 @@ async def test_an_overlong_answer_is_not_joined_and_holds_its_origin_back(world)
     ride = world.start(FakeIncoming([piece] * pieces))
     await until(lambda: not ride.flight.is_whole)
 
-    held = sum(map(len, ride.flight._chunks))
+    held = ride.flight.held_bytes
     got = sum([len(chunk) async for chunk in ride.chunks()])
 
     assert world.join() is None
@@ -188,6 +209,79 @@ async def test_an_overlong_answer_is_not_joined_and_holds_its_origin_back(world)
     assert got == pieces * len(piece)
     assert world.landed == []
     assert ride.flight.why_not_kept == "too-long"
+
+
+OVERLONG = [b"x" * 2**20] * 40
+
+
+async def read_all(ride) -> int:
+    return sum([len(chunk) async for chunk in ride.chunks()])
+
+
+async def test_an_overlong_answer_goes_on_when_a_rider_leaves_who_was_behind(world):
+    ride = world.start(FakeIncoming(OVERLONG))
+    idle = world.join()
+    reading = asyncio.create_task(read_all(ride))
+    await until(lambda: not ride.flight.is_whole and ride.place > 8)
+
+    await idle.leave()
+
+    assert await reading == 40 * 2**20
+
+
+async def test_a_rider_who_reads_nothing_of_an_overlong_answer_is_put_off_and_the_others_get_all_of_it():
+    world = World(patience_s=0.05)
+    ride = world.start(FakeIncoming(OVERLONG))
+    idle = [world.join(), world.join()]
+    got_first = await anext(idle[1].chunks())
+
+    got = await read_all(ride)
+
+    assert got == 40 * 2**20
+    assert got_first == OVERLONG[0]
+    for late in idle:
+        with pytest.raises(OriginCut, match="nothing of the answer was read for"):
+            await late.whole()
+
+
+async def test_an_overlong_answer_that_nobody_reads_stops_its_origin():
+    world = World(patience_s=0.05)
+    incoming = FakeIncoming(OVERLONG)
+    ride = world.start(incoming)
+
+    await until(lambda: len(world.flights) == 0)
+
+    assert incoming.closed == 1
+    assert ride.flight.given_up
+
+
+async def test_an_overlong_answer_of_many_chunks_is_forgotten_as_it_is_read(world):
+    ride = world.start(FakeIncoming([b"x" * 64] * 200_000))
+    await until(lambda: not ride.flight.is_whole)
+
+    assert await read_all(ride) == 64 * 200_000
+    assert ride.flight.held_bytes == 0
+
+
+async def test_a_flight_from_before_a_purge_takes_nobody_aboard(world):
+    ride = world.start(FakeIncoming([asyncio.Event()]))
+    await ride.head()
+
+    world.is_shut = True
+
+    assert world.join() is None
+
+
+async def test_every_flight_of_a_purged_key_lands_unkept(world):
+    gate = asyncio.Event()
+    older = world.start(FakeIncoming([b"old", gate]))
+    newer = world.start(FakeIncoming([b"new", gate]))
+
+    world.flights.forget("key")
+    gate.set()
+
+    assert [await older.whole(), await newer.whole()] == [b"old", b"new"]
+    assert world.landed == []
 
 
 async def test_a_new_flight_takes_the_place_of_an_older_one(world):

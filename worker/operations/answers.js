@@ -85,8 +85,8 @@ function splitEvents({ transcript }) {
   return { events: events.map((event) => ({ ...event, raw: text(event.raw) })), rest: text(rest) };
 }
 
-function feed({ chunks }) {
-  const splitter = new Splitter();
+function feed({ chunks, longest_bytes: longestBytes }) {
+  const splitter = new Splitter({ longestBytes });
   const fed = chunks.map((chunk) => splitter.feed(bytesOf(chunk)).map(text));
   return { fed, rest: text(splitter.rest()) };
 }

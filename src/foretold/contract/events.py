@@ -9,6 +9,7 @@ import re
 from typing import NamedTuple
 
 DONE = "[DONE]"
+LONGEST_EVENT_BYTES = 8 * 2**20
 
 # Atomic groups: a CR LF must not be read as two ends of line.
 _BLANK = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
@@ -60,18 +61,30 @@ def ends_cleanly(events: list[Event], rest: bytes) -> bool:
 
 
 class Splitter:
-    """Cuts a stream of chunks into whole events as they come, at a cost linear in the bytes."""
+    """Cuts a stream of chunks into whole events as they come, at a cost linear in the bytes.
 
-    def __init__(self) -> None:
+    Once an event is longer than `longest_bytes` it `has_given_up`: what was held back goes out, and from then on every
+    chunk as it comes (rule R3).
+    """
+
+    def __init__(self, *, longest_bytes: int = LONGEST_EVENT_BYTES) -> None:
+        self.has_given_up = False
+        self._longest_bytes = longest_bytes
         self._held = bytearray()
         self._searched = 0
         self._has_cr = False
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The bytes of each event that this chunk completes."""
+        if self.has_given_up:
+            return [chunk] if chunk else []
         self._held += chunk
         self._has_cr = self._has_cr or b"\r" in chunk
-        return self._feed_any() if self._has_cr else self._feed_simple()
+        found = self._feed_any() if self._has_cr else self._feed_simple()
+        if len(self._held) > self._longest_bytes:
+            self.has_given_up = True
+            found.append(self.rest())
+        return found
 
     def _feed_simple(self) -> list[bytes]:
         """Without a CR every event ends with two LFs."""

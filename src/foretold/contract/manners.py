@@ -29,16 +29,20 @@ def retry_after_s(
     sent_any: bool,
     retries_done: int,
     chance: float,
+    once: bool,
 ) -> float | None:
     """How long to wait before asking the same origin again; None: don't.
 
-    `chance` in [0, 1) spreads the waits.  Never after a time-out or a 500: the origin may have done the work.
+    `chance` in [0, 1) spreads the waits.  Never after a time-out or a 500: the origin may have done the work.  With
+    `once`, asking may have side effects: only what was never sent is tried again.
     """
     if retries_done >= MAX_RETRIES or sent_any:
         return None
     jittered: float = (0.1 * 2**retries_done) * (0.5 + chance)
     if failure is Failure.CONNECT:
         return jittered
+    if once:
+        return None
     if failure is not None:
         return jittered if failure is Failure.CUT and retries_done == 0 else None
     asked_s = int(retry_after) if retry_after and _SECONDS.fullmatch(retry_after.strip(" \t")) else None
@@ -49,8 +53,10 @@ def retry_after_s(
     return None
 
 
-def may_fall_back(*, failure: Failure | None, status: int | None) -> bool:
-    """Whether the next origin, or a stale record, may answer instead."""
+def may_fall_back(*, failure: Failure | None, status: int | None, once: bool) -> bool:
+    """Whether the next origin, or a stale record, may answer instead; never what may be asked only `once`."""
+    if once:
+        return False
     return failure is not None or status == 429 or (status is not None and status >= 500)
 
 

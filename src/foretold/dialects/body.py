@@ -12,7 +12,7 @@ from foretold.errors import Malformed
 
 
 class Body(NamedTuple):
-    """A settled value; or, where `unkeyable` says why there is none, the members a query is routed by."""
+    """A settled value; or, where `unkeyable` says why there is none, the members that say where a query goes and how it is answered."""
 
     value: Any
     unkeyable: str | None = None
@@ -21,6 +21,7 @@ class Body(NamedTuple):
 class _Routing(msgspec.Struct):
     model: Any = None
     stream: Any = None
+    stream_options: Any = None
     cache: Any = None
 
 
@@ -33,7 +34,7 @@ def read_body(body: bytes) -> Body:
 
 
 def _routing_members(body: bytes) -> dict[str, Any]:
-    """What routes a body whose whole value has no key, without building the rest of it."""
+    """What routes and shapes a body whose whole value has no key, without building the rest of it."""
     try:
         members = msgspec.json.decode(body, type=_Routing)
         return msgspec.structs.asdict(members)

@@ -21,9 +21,12 @@ class Chain:
         self._retries = retries
 
     async def fetch(self, asked: Asked, forwarded: Forwarded) -> Incoming:
-        """The first good answer, its first bytes already here; where all fail, what the first origin said."""
+        """The first good answer, its first bytes already here; where all fail, what the first origin said.
+
+        What passes may have side effects, known or hidden in a body without a key: it is asked once (rules K12, U1).
+        """
         first = await self._ask(self._origins[0], asked, forwarded, is_fallback=False)
-        if _may_fall_back(first):
+        if _may_fall_back(first, once=_once(asked)):
             # A caller's credential is for the route's own origin and no other; the others use what the settings give.
             other = await self._ask_others(
                 asked, replace(forwarded, credential=None, may_use_own=True), instead_of=first
@@ -43,7 +46,7 @@ class Chain:
             for origin in self._origins[1:]:
                 got = await self._ask(origin, asked, forwarded, is_fallback=True)
                 if isinstance(got, Begun):
-                    if not _may_fall_back(got):
+                    if got.status < 400:
                         return got
                     await got.close()
             is_replaced = False
@@ -62,7 +65,7 @@ class Chain:
         retries_done = 0
         while True:
             got = await _begin(origin, asked, forwarded, is_fallback=is_fallback)
-            wait_s = self._wait_s(got, retries_done)
+            wait_s = self._wait_s(got, retries_done, once=_once(asked))
             if wait_s is None:
                 return got
             if isinstance(got, Begun):
@@ -70,7 +73,7 @@ class Chain:
             await asyncio.sleep(wait_s)
             retries_done += 1
 
-    def _wait_s(self, got: Begun | ForetoldError, retries_done: int) -> float | None:
+    def _wait_s(self, got: Begun | ForetoldError, retries_done: int, *, once: bool) -> float | None:
         if retries_done >= self._retries:
             return None
         failure, status, retry_after = None, None, None
@@ -85,6 +88,7 @@ class Chain:
             sent_any=False,
             retries_done=retries_done,
             chance=random.random(),  # noqa: S311 - spreads retries, guards nothing
+            once=once,
         )
 
 
@@ -146,7 +150,11 @@ def _failure(error: ForetoldError) -> Failure | None:
     return None
 
 
-def _may_fall_back(got: Begun | ForetoldError) -> bool:
+def _may_fall_back(got: Begun | ForetoldError, *, once: bool) -> bool:
     if isinstance(got, Begun):
-        return may_fall_back(failure=None, status=got.status)
-    return isinstance(got, OriginError)
+        return may_fall_back(failure=None, status=got.status, once=once)
+    return isinstance(got, OriginError) and not once
+
+
+def _once(asked: Asked) -> bool:
+    return asked.passes is not None

@@ -36,6 +36,7 @@ def _choice_of(index: int, parts: list[dict[str, Any]]) -> dict[str, Any]:
         fold.merge_beside(choice, {name: value for name, value in part.items() if name not in ("delta", "index")})
         if not isinstance(choice["message"], dict):
             raise fold.NotAnAnswer("a message is not an object")
+    fold.grown(choice)
     message = choice["message"]
     if message["role"] in (None, ""):
         message["role"] = "assistant"

@@ -28,6 +28,7 @@ def _choice_of(index: int, parts: list[dict[str, Any]]) -> dict[str, Any]:
     for part in parts:
         fold.merge(choice, {"text": part.get("text")})
         fold.merge_beside(choice, {name: value for name, value in part.items() if name not in ("text", "index")})
+    fold.grown(choice)
     choice.setdefault("finish_reason", None)
     return {"index": index, **choice}
 

@@ -1,7 +1,8 @@
 """Many chunks into one answer, one answer into many chunks: what chat and text completions share.
 
 Unknown members survive both ways.  Merging follows what clients do with deltas: texts are joined, lists with an
-`index` merge by it, other lists grow, objects merge, the rest is replaced.
+`index` merge by it, other lists grow, objects merge, the rest is replaced.  What grows is collected in pieces and made
+one at the end (`grown`), so that folding costs no more than what came.
 """
 
 from __future__ import annotations
@@ -75,18 +76,56 @@ def by_index(choices: Iterable[dict[str, Any]]) -> dict[int, list[dict[str, Any]
     return dict(sorted(found.items()))
 
 
+class Text:
+    """A text that grows: its pieces, joined when asked for."""
+
+    __slots__ = ("_pieces", "length")
+
+    def __init__(self, *pieces: str):
+        self._pieces = list(pieces)
+        self.length = sum(map(len, pieces))
+
+    def add(self, piece: str) -> None:
+        self._pieces.append(piece)
+        self.length += len(piece)
+
+    def __str__(self) -> str:
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0]
+
+
+class Items(list[Any]):
+    """A list that grows; `places` are its first items that tell each place."""
+
+    __slots__ = ("places",)
+
+    def __init__(self, items: Iterable[Any] = ()):
+        super().__init__()
+        self.places: dict[int, dict[str, Any]] = {}
+        for item in items:
+            self.append(item)
+
+    def append(self, item: Any) -> None:
+        position = _position(item)
+        if position is not None:
+            self.places.setdefault(position, item)
+        super().append(item)
+
+
 def merge(into: dict[str, Any], delta: dict[str, Any]) -> None:
-    """Adds a delta to what has come."""
+    """Adds a delta to what has come; `grown` makes plain values of that in the end."""
     for name, value in delta.items():
         held = into.get(name)
         if held is None:
             into[name] = _opened(value)
         elif value is None or (name in _SAID_ONCE and held != ""):
             continue
-        elif isinstance(held, str) and isinstance(value, str):
-            into[name] = held if name == "name" and held == value else held + value
+        elif isinstance(held, (str, Text)) and isinstance(value, str):
+            into[name] = _longer(name, held, value)
         elif isinstance(held, list) and isinstance(value, list):
-            _grow(held, value)
+            into[name] = held if isinstance(held, Items) else Items(held)
+            _grow(into[name], value)
         elif isinstance(held, dict) and isinstance(value, dict):
             merge(held, value)
         else:
@@ -96,10 +135,24 @@ def merge(into: dict[str, Any], delta: dict[str, Any]) -> None:
 def merge_beside(into: dict[str, Any], members: dict[str, Any]) -> None:
     """Adds what stands beside the delta: as `merge`, but a text said again replaces the first."""
     for name, value in members.items():
-        if isinstance(value, str) and isinstance(into.get(name), str):
+        if isinstance(value, str) and isinstance(into.get(name), (str, Text)):
             into[name] = value
         else:
             merge(into, {name: value})
+
+
+def grown(value: Any) -> Any:
+    """What was merged, as plain JSON values; what came as it is may be changed."""
+    if isinstance(value, Text):
+        return str(value)
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if isinstance(inner, (Text, dict, list)):
+                value[name] = grown(inner)
+        return value
+    if isinstance(value, list):
+        return [grown(item) for item in value]
+    return value
 
 
 def without_positions(items: list[Any]) -> list[Any]:
@@ -120,7 +173,7 @@ def pieces(text: str) -> list[str]:
 def transcript(whole: dict[str, Any], choices: Iterable[dict[str, Any]], *, kind: str, usage: bool) -> bytes:
     """The events of an answer: its choices' pieces, then usage if asked, then `[DONE]`.
 
-    Members that every chunk carries go on all, the others on the first.
+    Members that every chunk carries go on all, the others on the first, which an answer without choices has too.
     """
     common = {"id": whole.get("id"), "object": kind} | {n: whole[n] for n in _ON_EVERY_CHUNK if n in whole}
     once = {n: v for n, v in whole.items() if n not in common and n not in ("choices", "usage")}
@@ -128,6 +181,8 @@ def transcript(whole: dict[str, Any], choices: Iterable[dict[str, Any]], *, kind
     for choice in choices:
         events.append({**common, **once, "choices": [choice]})
         once = {}
+    if not events:
+        events.append({**common, **once, "choices": []})
     if usage and whole.get("usage") is not None:
         events.append({**common, "choices": [], "usage": whole["usage"]})
     return b"".join(b"data: " + verbatim.written(event) + b"\n\n" for event in events) + b"data: [DONE]\n\n"
@@ -140,16 +195,28 @@ def _opened(value: Any) -> Any:
         merge(opened, value)
         return opened
     if isinstance(value, list):
-        grown: list[Any] = []
-        _grow(grown, value)
-        return grown
+        items = Items()
+        _grow(items, value)
+        return items
     return value
 
 
-def _grow(held: list[Any], more: list[Any]) -> None:
+def _longer(name: str, held: str | Text, more: str) -> str | Text:
+    length = len(held) if isinstance(held, str) else held.length
+    if not more or (name == "name" and length == len(more) and str(held) == more):
+        return held
+    if not length:
+        return more
+    if isinstance(held, str):
+        return Text(held, more)
+    held.add(more)
+    return held
+
+
+def _grow(held: Items, more: list[Any]) -> None:
     for item in more:
         position = _position(item)
-        same = None if position is None else next((h for h in held if _position(h) == position), None)
+        same = None if position is None else held.places.get(position)
         if same is None:
             held.append(_opened(item))
         else:

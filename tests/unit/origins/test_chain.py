@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
+from msgspec.structs import replace
 
 from foretold.errors import OriginCut, OriginError, OriginTimeout, OriginUnreachable, Refused
 from foretold.origins.chain import Chain
@@ -131,10 +134,44 @@ async def test_a_fallback_answers_labelled_and_without_the_callers_credential(fa
         assert failure.closed == 1
 
 
-async def test_where_all_fail_the_first_origins_words_are_told():
-    first, second = FakeOrigin(refused_with(500)), FakeOrigin(OriginTimeout("x"))
+@pytest.mark.parametrize("other", [OriginTimeout("x"), refused_with(503), refused_with(400)], ids=str)
+async def test_where_all_fail_the_first_origins_words_are_told(other):
+    first, second = FakeOrigin(refused_with(500)), FakeOrigin(other)
 
     incoming = await Chain([first, second]).fetch(ASKED, Forwarded())
 
     assert incoming.status == 500
     assert not incoming.is_fallback
+
+
+async def test_a_fallback_that_refuses_is_closed_and_the_next_one_asked():
+    refusing, last = refused_with(404), FakeOrigin(good())
+
+    incoming = await Chain([FakeOrigin(refused_with(500)), FakeOrigin(refusing), last]).fetch(ASKED, Forwarded())
+
+    assert await body_of(incoming) == b"answer"
+    assert refusing.closed == 1
+
+
+@pytest.mark.parametrize("passes", ["server-state", "remote-tool", "undeclared", "unkeyable-size"])
+@pytest.mark.parametrize(
+    "failure",
+    [refused_with(502), refused_with(429, retry_after="1"), OriginCut("x"), FakeIncoming([OriginCut("x")])],
+    ids=str,
+)
+async def test_what_may_have_side_effects_is_asked_once(passes, failure):
+    first, second = FakeOrigin(failure), FakeOrigin(good())
+
+    with contextlib.suppress(OriginCut):
+        await Chain([first, second]).fetch(replace(ASKED, passes=passes), Forwarded())
+
+    assert len(first.asked) == 1
+    assert second.asked == []
+
+
+async def test_what_may_have_side_effects_is_tried_again_where_nothing_was_sent():
+    origin = FakeOrigin(OriginUnreachable("x"), good())
+
+    incoming = await Chain([origin]).fetch(replace(ASKED, passes="server-state"), Forwarded())
+
+    assert await body_of(incoming) == b"answer"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from foretold.errors import Malformed, OriginCut, OriginTimeout
+from foretold.errors import Malformed, OriginCut, OriginError, OriginTimeout
+from foretold.origins.chain import Chain
 from foretold.origins.predict import TextPredictions
 from foretold.origins.whole import WholeAnswer
 from foretold.ports import Asked, Forwarded
@@ -51,8 +52,8 @@ class Answer(WholeAnswer):
         self.is_closed = True
 
 
-def whole(content="blue", finish="stop") -> bytes:
-    choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": finish}
+def whole(content="blue", finish="stop", **said) -> bytes:
+    choice = {"index": 0, "message": {"role": "assistant", "content": content, **said}, "finish_reason": finish}
     return orjson.dumps({"id": "x", "object": "chat.completion", "choices": [choice]})
 
 
@@ -105,10 +106,11 @@ async def test_the_answer_is_its_text(body, headers):
         (FakeOrigin(whole(finish="content_filter")), {}, False),
         (FakeOrigin(whole("")), {}, False),
         (FakeOrigin(whole(), is_proven=False), {}, False),
-        (FakeOrigin(events(done=b""), headers=EVENTS), {}, False),
         (FakeOrigin(events(finish=None), headers=EVENTS), {}, False),
+        (FakeOrigin(whole(None, refusal="no")), {}, False),
+        (FakeOrigin(whole(None, "tool_calls", tool_calls=[{"id": "a"}])), {}, False),
     ],
-    ids=["length", "limited", "limits itself", "filtered", "empty", "unproven", "no end", "no finish"],
+    ids=["length", "limited", "limits itself", "filtered", "empty", "unproven", "no finish", "refusal", "call"],
 )
 async def test_only_a_finished_answer_may_be_kept(origin, body, kept):
     told, incoming = await predict(origin, prompt="Why?", **body)
@@ -157,15 +159,39 @@ async def test_a_failure_in_mid_answer_is_the_predictions_failure():
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b"{}", b'{"choices": []}', b'{"choices": [{"message": 1}]}', b'{"choices": 1}']
 )
-async def test_what_is_no_chat_completion_is_a_cut_answer(body):
-    with pytest.raises(OriginCut):
+async def test_what_is_no_chat_completion_is_an_error_that_asking_again_does_not_mend(body):
+    with pytest.raises(OriginError) as raised:
         await predict(FakeOrigin(body), prompt="Why?")
 
+    assert type(raised.value) is OriginError
 
-async def test_an_endless_answer_is_cut(monkeypatch):
+
+async def test_half_a_stream_is_a_cut_answer():
+    with pytest.raises(OriginCut, match="not all of the answer came"):
+        await predict(FakeOrigin(events(done=b""), headers=EVENTS), prompt="Why?")
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (b'{"error": {"message": "quota gone"}}', JSON),
+        (events(done=b'data: {"error": {"message": "quota gone"}}\n\n'), EVENTS),
+    ],
+    ids=["whole", "events"],
+)
+async def test_an_error_told_with_200_is_asked_for_once_and_told_in_its_words(body, headers):
+    origin = FakeOrigin(body, headers=headers)
+
+    with pytest.raises(OriginError, match="quota gone"):
+        await Chain([TextPredictions(origin)]).fetch(asked(prompt="Why?"), Forwarded())
+
+    assert len(origin.asked) == 1
+
+
+async def test_an_endless_answer_is_an_error(monkeypatch):
     monkeypatch.setattr("foretold.origins.predict.LARGEST_BYTES", 10)
 
-    with pytest.raises(OriginCut, match="too long"):
+    with pytest.raises(OriginError, match="too long"):
         await predict(FakeOrigin(whole()), prompt="Why?")
 
 

@@ -8,6 +8,7 @@
 import { textOf } from "./bytes.js";
 
 export const DONE = "[DONE]";
+export const LONGEST_EVENT_BYTES = 8 * 2 ** 20;
 
 const LINE = /\r\n|\n|\r/;
 const [LF, CR] = [0x0a, 0x0d];
@@ -43,14 +44,26 @@ export function endsCleanly(events, rest) {
   return isBlank && told.at(-1) === DONE && told.indexOf(DONE) === told.length - 1;
 }
 
-/** Cuts a stream of chunks into whole events as they come, at a cost linear in the bytes. */
+/**
+ * Cuts a stream of chunks into whole events as they come, at a cost linear in the bytes.
+ *
+ * Once an event is longer than `longestBytes` it `hasGivenUp`: what was held back goes out, and from then on every
+ * chunk as it comes (rule R3).
+ */
 export class Splitter {
+  hasGivenUp = false;
   #held = new Uint8Array(1024);
   #length = 0;
   #searched = 0;
+  #longestBytes;
+
+  constructor({ longestBytes = LONGEST_EVENT_BYTES } = {}) {
+    this.#longestBytes = longestBytes;
+  }
 
   /** The bytes of each event that this chunk completes. */
   feed(chunk) {
+    if (this.hasGivenUp) return chunk.length > 0 ? [chunk] : [];
     this.#hold(chunk);
     const held = this.#held.subarray(0, this.#length);
     // A CR at the very end may be half of a CR LF: it is looked at again with the next chunk.
@@ -61,6 +74,11 @@ export class Splitter {
     this.#length -= at;
     // A blank line is at most four bytes, so its first three may be here already.
     this.#searched = Math.max(0, seen - at - 3);
+    if (this.#length > this.#longestBytes) {
+      this.hasGivenUp = true;
+      found.push(this.rest());
+      this.#held = new Uint8Array(0);
+    }
     return found;
   }
 

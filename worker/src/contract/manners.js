@@ -16,12 +16,14 @@ export const FAILURE = Object.freeze({ CONNECT: "connect", TIMEOUT: "timeout", C
 /**
  * How long to wait before asking the same origin again; null: don't.
  *
- * `chance` in [0, 1) spreads the waits.  Never after a time-out or a 500: the origin may have done the work.
+ * `chance` in [0, 1) spreads the waits.  Never after a time-out or a 500: the origin may have done the work.  With
+ * `once`, asking may have side effects: only what was never sent is tried again.
  */
-export function retryAfterS({ failure = null, status = null, retryAfter = null, sentAny, retriesDone, chance }) {
+export function retryAfterS({ failure = null, status = null, retryAfter = null, sentAny, retriesDone, chance, once }) {
   if (retriesDone >= MAX_RETRIES || sentAny) return null;
   const jittered = 0.1 * 2 ** retriesDone * (0.5 + chance);
   if (failure === FAILURE.CONNECT) return jittered;
+  if (once) return null;
   if (failure !== null) return failure === FAILURE.CUT && retriesDone === 0 ? jittered : null;
   const said = trimmed(retryAfter ?? "");
   if ((status === 429 || status === 503) && SECONDS.test(said)) {
@@ -30,8 +32,9 @@ export function retryAfterS({ failure = null, status = null, retryAfter = null, 
   return status === 502 || status === 503 || status === 504 ? jittered : null;
 }
 
-/** Whether the next origin, or a stale record, may answer instead. */
-export function mayFallBack({ failure = null, status = null }) {
+/** Whether the next origin, or a stale record, may answer instead; never what may be asked only `once`. */
+export function mayFallBack({ failure = null, status = null, once }) {
+  if (once) return false;
   return failure !== null || status === 429 || (status !== null && status >= 500);
 }
 

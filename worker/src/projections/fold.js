@@ -16,6 +16,9 @@ const ON_EVERY_CHUNK = ["id", "created", "model", "system_fingerprint", "service
 const USUAL_ORDER = ["id", "object", "created", "model", "choices", "usage"];
 const WORD = /[^ \t\n\r]*[ \t\n\r]+|[^ \t\n\r]+/g;
 
+// The items of growing lists by their place: looking through a list at every item would cost its square.
+const PLACES = new WeakMap();
+
 /** What is no answer, whole or told in events, and so has no other shape. */
 export class NotAnAnswer extends Error {}
 
@@ -115,7 +118,7 @@ export function pieces(text) {
 /**
  * The events of an answer: its choices' pieces, then usage if asked, then `[DONE]`.
  *
- * Members that every chunk carries go on all, the others on the first.
+ * Members that every chunk carries go on all, the others on the first, which an answer without choices has too.
  */
 export function transcript(whole, choices, { kind, usage }) {
   const onEvery = ON_EVERY_CHUNK.filter((name) => whole.has(name)).map((name) => [name, whole.get(name)]);
@@ -126,6 +129,7 @@ export function transcript(whole, choices, { kind, usage }) {
     events.push(new Map([...common, ...once, ["choices", [choice]]]));
     once = new Map();
   }
+  if (events.length === 0) events.push(new Map([...common, ...once, ["choices", []]]));
   if (usage && (whole.get("usage") ?? null) !== null) {
     events.push(new Map([...common, ["choices", []], ["usage", whole.get("usage")]]));
   }
@@ -162,12 +166,29 @@ function opened(value) {
 }
 
 function grow(held, more) {
+  if (!PLACES.has(held)) PLACES.set(held, placesOf(held));
+  const places = PLACES.get(held);
   for (const item of more) {
     const place = position(item);
-    const same = place === null ? undefined : held.find((one) => position(one) === place);
-    if (same === undefined) held.push(opened(item));
-    else merge(same, item);
+    const same = place === null ? undefined : places.get(place);
+    if (same !== undefined) {
+      merge(same, item);
+      continue;
+    }
+    const first = opened(item);
+    if (place !== null) places.set(place, first);
+    held.push(first);
   }
+}
+
+/** The first item that tells each place. */
+function placesOf(items) {
+  const places = new Map();
+  for (const item of items) {
+    const place = position(item);
+    if (place !== null && !places.has(place)) places.set(place, item);
+  }
+  return places;
 }
 
 /** Where an item stands among its like; null if it doesn't tell by a whole number. */
