@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from functools import lru_cache
 
 from foretold.answer import Hit, lines_of, raw
 from foretold.contract.controls import Controls
@@ -25,9 +26,10 @@ HIT_BYTES = 450
 # Two shapes, with and without usage, safe or not; the rest are callers whose aliases can't be read.
 MOST_PLACES = 12
 
-_HIT = (b"cf-aig-cache-status", b"HIT")
-_CACHE_CONTROL = {
-    is_safe: (b"cache-control", client_cache_control("GET" if is_safe else "POST", hit=True).encode())
+_LINES = {
+    is_safe: b"cf-aig-cache-status: HIT\r\netag: %b\r\ncache-control: "
+    + client_cache_control("GET" if is_safe else "POST", hit=True).encode()
+    + b"\r\n"
     for is_safe in (True, False)
 }
 
@@ -59,22 +61,22 @@ class Ready:
         self.shape = shape_for(held.operation, held.shape, named.streamed)
         self.usage = named.usage or self.shape == "whole"
         self.etag = etag(held.body_sha256, self.shape)
-        self.has_calls = held.operation == "chat" and calls.has_calls(held.body)
+        recorded = held.body
+        self.has_calls = held.operation == "chat" and calls.has_calls(recorded)
         self.body = None if self.has_calls else projected(held, self.shape, usage=self.usage)
-        length = () if self.body is None else (_length(self.body),)
-        if self.body == held.body:
+        length = b"" if self.body is None else _length_line(self.body)
+        if self.body == recorded:
             self.body = None
         kind = held.content_type if self.shape == held.shape else content_type(self.shape)
+        others = [header for header in held.headers if header[0] != "content-type"]
         self.fixed_at = 0
-        self.lines = lines_of(
-            [
-                _HIT,
-                (b"etag", self.etag.encode()),
-                _CACHE_CONTROL[named.is_safe],
-                (b"content-type", kind.encode("latin-1", "replace")),
-                *raw(h for h in held.headers if h[0] != "content-type"),
-                *length,
-            ]
+        self.lines = b"".join(
+            (
+                _LINES[named.is_safe] % self.etag.encode(),
+                _kind_line(kind),
+                lines_of(raw(others)) if others else b"",
+                length,
+            )
         )
         self.next_body: bytes | None = None
         self.hit: Hit | None = None
@@ -152,7 +154,7 @@ def _answer(found: Found, judged: Judged, named: Named, ready: Ready) -> Hit:
     elif ready.has_calls:
         made, ready.next_body = ready.next_body, None
         answer.body = made or projected(held, ready.shape, usage=ready.usage, randomness=secrets.token_bytes(16))
-        answer.lines += lines_of([_length(answer.body)])
+        answer.lines += _length_line(answer.body)
     else:
         answer.body = memoryview(held.blob)[held.body_at :] if ready.body is None else ready.body
     return answer
@@ -167,8 +169,13 @@ def projected(held: Held, shape: str, *, usage: bool, randomness: bytes | None =
     return shapes.events(held.operation, held.body, shape=held.shape, usage=usage, randomness=randomness)
 
 
-def _length(body: bytes) -> tuple[bytes, bytes]:
-    return b"content-length", b"%d" % len(body)
+def _length_line(body: bytes) -> bytes:
+    return b"content-length: %d\r\n" % len(body)
+
+
+@lru_cache(maxsize=256)
+def _kind_line(kind: str) -> bytes:
+    return lines_of(raw([("content-type", kind)]))
 
 
 def _without_content(lines: bytes) -> bytes:

@@ -29,10 +29,17 @@ class Line:
     def __init__(self) -> None:
         self.written = bytearray()
         self.is_closed = False
+        self.has_ended = False
 
     def write(self, data: bytes) -> None:
-        if not self.is_closed:
+        if not self.is_closed and not self.has_ended:
             self.written += data
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self.has_ended = True
 
     def writelines(self, lines: Sequence[bytes]) -> None:
         self.write(b"".join(lines))
@@ -81,14 +88,14 @@ class Side:
         line, protocol = self.connect()
         for pieces in (connection.pieces, connection.last):
             for piece in pieces:
-                if line.is_closed:
+                if line.is_closed or line.has_ended:
                     break  # as with a socket: nothing is read any more
                 protocol.data_received(piece)
                 await asyncio.sleep(0)
             if connection.leaves and pieces is connection.last:
                 protocol.connection_lost(None)
             await self.all_answered()
-        is_closed = line.is_closed
+        is_closed = line.is_closed or line.has_ended
         if not connection.leaves:
             protocol.connection_lost(None)
         return bytes(line.written), is_closed

@@ -137,7 +137,7 @@ async def test_a_body_that_comes_after_its_head_is_waited_for_but_not_for_ever(u
 
         protocol.data_received(request[:-1])
         held = room - peeks.live.app.front.bodies._room_bytes
-        await until(lambda: line.is_closed)
+        await until(lambda: line.has_ended)
         protocol.connection_lost(None)
         await peeks.all_answered()
 
