@@ -75,6 +75,7 @@ def servers() -> Iterator[dict[str, Server]]:
     """All of them by name, each asked so far that its cases find what they need."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="foretold-bench-")))
+        folder.chmod(0o755)  # Varnish reads its settings as a user of its own
         mock = Mock(folder)
         stack.callback(mock.stop)
         running: dict[str, Server] = {"mock": mock}
