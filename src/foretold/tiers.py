@@ -22,7 +22,7 @@ from foretold.stores.memory import MemoryStore
 from foretold.tier import Tier, TierCounts
 
 # Measured by bench/memory.py: what a Held and its parts take beside the blob.
-HELD_BYTES = 650
+HELD_BYTES = 450
 
 
 class Found(NamedTuple):
