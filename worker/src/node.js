@@ -1,0 +1,210 @@
+/**
+ * The life of a query, step by step, as in src/foretold/node.py.  Start reading here.
+ *
+ * receive → authenticate → limit → read → name → admit → look up → judge → fly → fetch → keep → deliver → account
+ *
+ * The first three happen in server/, the last when the answer has ended.  Every look-up but memory's is waited for, so
+ * there is one way, `answer`, where the node has three.  `visit` is what belongs to one request: `later` takes what may
+ * go on after the answer, `signal` says that the caller left.
+ */
+
+import { stricter } from "./contract/controls.js";
+import { NEVER_PURGED } from "./contract/generations.js";
+import { mayFallBack } from "./contract/manners.js";
+import { VERDICT } from "./contract/freshness.js";
+import * as deliver from "./deliver.js";
+import { NotKept, OriginError } from "./errors.js";
+import { FlightLost } from "./flight.js";
+import { askingForUsage, forwarded } from "./forwarding.js";
+import { judgedOf } from "./judging.js";
+import { named as nameOf } from "./naming.js";
+import { HOW } from "./outcome.js";
+import * as policy from "./policy.js";
+import { NotAnAnswer } from "./projections/fold.js";
+import * as ready from "./ready.js";
+import { Runway } from "./runway.js";
+
+export class Node {
+  #nowMs;
+
+  constructor({ scope, routes, tiers, keeping, generations, counters, flights, refreshing, nowMs }) {
+    Object.assign(this, { scope, routes, tiers, keeping, generations, counters, flights, refreshing });
+    this.#nowMs = nowMs;
+  }
+
+  /** The answer of a query; fills its outcome in.  Throws ForetoldError. */
+  async answer(head, body, { outcome, visit }) {
+    const asked = await head.dialect.read(head, body);
+    const controls = stricter(head.controls, asked.controls);
+    const route = this.routes.match(asked);
+    Object.assign(outcome, { operation: asked.operation, model: asked.model, route: route.name });
+    const permit = policy.permit(asked, controls, { routeStores: route.stores });
+    const prepared = { head, asked, route, permit, outcome, visit };
+    if (policy.isPass(permit)) {
+      if (controls.onlyIfCached) throw notKept(outcome);
+      return this.#pass(prepared, { forwarded: "bypass", key: null, detail: permit.detail });
+    }
+
+    const named = await nameOf(head, asked, { controls, route, scope: this.scope });
+    let status = { forwarded: permit.forwarded, key: route.shared ? null : named.key, detail: permit.detail };
+    const looked = permit.mayRead ? await this.#look(named, visit) : NOTHING;
+    if (looked.hit !== null) return told(looked.hit, outcome);
+    if (looked.why !== null) {
+      status = { ...status, forwarded: looked.why.forwarded, detail: looked.why.detail ?? status.detail };
+    }
+    if (controls.onlyIfCached) throw notKept(outcome);
+    if (asked.method === "HEAD") return this.#pass(prepared, { forwarded: "bypass", key: null, detail: "head" });
+    return this.#fly({ ...prepared, named, status, spare: looked.spare });
+  }
+
+  /** The end of a query, exactly once. */
+  account(outcome) {
+    this.counters.account(outcome, { tookMs: Date.now() - outcome.beganMs });
+  }
+
+  /**
+   * What the tiers have of a query: its `hit`; else `why` what was found can't answer, and the `spare` record that may
+   * stand in if the origin fails.
+   */
+  async #look(named, visit) {
+    const { key, query } = named;
+    const near = this.tiers.lookNear(key, query.namespace);
+    const first = near === null ? NOTHING : await this.#tried(near, named, visit);
+    if (first.hit !== null) return first;
+    // Asked for now, so that it is here when a record is: both come from KV.
+    const reading = this.generations.of(named.tags, visit);
+    const found = await this.tiers.lookFar(key, query.namespace, {
+      isGood: async ({ held }) => (await this.#judged(held, named, visit)).why === null,
+      later: visit.later,
+    });
+    await reading;
+    const second = found === null ? NOTHING : await this.#tried(found, named, visit);
+    if (second.hit !== null) return second;
+    return { hit: null, why: second.why ?? first.why, spare: second.spare ?? first.spare };
+  }
+
+  async #tried(found, named, visit) {
+    const judgment = await this.#judged(found.held, named, visit);
+    if (judgment.why !== null) {
+      const spare = judgment.mayReplaceError ? { found, judged: judgment.judged } : null;
+      return { hit: null, why: judgment.why, spare };
+    }
+    const detail = found.held.kind === "negative" ? "negative" : named.detail;
+    const hit = await this.#ready(found, judgment.judged, { named, detail });
+    if (hit === null) return { ...NOTHING, why: { forwarded: "uri-miss", detail: null } };
+    if (judgment.isBehind) visit.later(this.#refresh(named, visit));
+    return { hit, why: null, spare: null };
+  }
+
+  async #judged(held, named, visit) {
+    const generations = await this.generations.of(Object.keys(held.tags), visit);
+    return judgedOf(held, named, { nowMs: this.#nowMs(), generations });
+  }
+
+  /** The answer of a record; null, and counted as corrupt, if it can't be given in the shape asked for. */
+  async #ready(found, judged, { named, detail }) {
+    try {
+      return await ready.hit(found, judged, named, { detail });
+    } catch (error) {
+      if (!(error instanceof NotAnAnswer || error instanceof TypeError)) throw error;
+      this.tiers.corrupt += 1;
+      return null;
+    }
+  }
+
+  async #fly(prepared) {
+    const { named, permit, status, outcome } = prepared;
+    const ride = permit.mayJoin ? this.flights.join(named.key, { usage: named.usage }) : null;
+    if (ride === null) return this.#ride(await this.#start(prepared), prepared);
+    try {
+      return await this.#ride(ride, { ...prepared, status: { ...status, collapsed: true } });
+    } catch (error) {
+      if (!(error instanceof FlightLost)) throw error;
+      // Nothing was told yet, so whoever waited for it flies alone.
+      this.flights.lost(ride.flight);
+      outcome.how = HOW.MISS;
+      return this.#ride(await this.#start(prepared), prepared);
+    }
+  }
+
+  async #start({ head, asked, named, visit, finishesAlone = named.route.finishesAlone }) {
+    const { route } = named;
+    const [question, tellsUsage] = askingForUsage(asked, route);
+    const beside = forwarded(head, question, route);
+    const table = await this.generations.of(named.tags, visit);
+    const departure = {
+      asked: question,
+      named,
+      lifetimes: policy.lifetimes(route.lifetimes, named.controls),
+      tags: Object.fromEntries(named.tags.map((tag) => [tag, table[tag] ?? NEVER_PURGED])),
+      askedMs: this.#nowMs(),
+      askedForUsage: tellsUsage,
+    };
+    const landing = new Runway(departure, this.keeping, { generations: this.generations, nowMs: this.#nowMs });
+    return this.flights.start(named.key, (signal) => route.origin.fetch(question, beside, { signal }), {
+      landing,
+      finishesAlone,
+      tellsUsage,
+      later: visit.later,
+    });
+  }
+
+  /** A rider's answer; a stale record's instead, where it may stand in for an origin that failed. */
+  async #ride(ride, { named, status, outcome, spare, visit }) {
+    visit.signal.addEventListener("abort", () => ride.leave(), { once: true });
+    outcome.how = status.collapsed ? HOW.COLLAPSED : HOW.MISS;
+    try {
+      if (spare !== null && mayFallBack({ status: (await ride.head()).status, once: false })) {
+        const stale = await this.#standIn(spare, named);
+        if (stale !== null) {
+          ride.leave();
+          return told(stale, outcome);
+        }
+      }
+      return await deliver.fromRide(ride, named, outcome, { status });
+    } catch (error) {
+      ride.leave();
+      const isFailure = error instanceof OriginError && !(error instanceof FlightLost);
+      const stale = spare !== null && isFailure ? await this.#standIn(spare, named) : null;
+      if (stale === null) throw error;
+      return told(stale, outcome);
+    }
+  }
+
+  #standIn({ found, judged }, named) {
+    return this.#ready(found, judged, { named, detail: "stale-if-error" });
+  }
+
+  /** Fetches a new answer behind one that was stale: one caller of all in half a minute. */
+  async #refresh(named, visit) {
+    const { key, query, refresh } = named;
+    if (!(await this.refreshing.take(query.namespace, key))) return;
+    const isGood = async ({ held }) => {
+      const { why, judged } = await this.#judged(held, named, visit);
+      return why === null && judged.verdict === VERDICT.FRESH;
+    };
+    const found = await this.tiers.lookFar(key, query.namespace, { isGood, later: visit.later });
+    if (found !== null && (await isGood(found))) return;
+    const ride = await this.#start({ ...refresh, named, visit, finishesAlone: true });
+    ride.leave();
+  }
+
+  async #pass({ head, asked, route, outcome, visit }, status) {
+    Object.assign(outcome, { how: HOW.PASS, detail: status.detail });
+    const incoming = await route.origin.fetch(asked, forwarded(head, asked, route), { signal: visit.signal });
+    return deliver.passed(incoming, asked, outcome, { status });
+  }
+}
+
+const NOTHING = Object.freeze({ hit: null, why: null, spare: null });
+
+/** A hit as an answer, its account told. */
+function told(hit, outcome) {
+  Object.assign(outcome, { how: hit.how, tier: hit.tier, originMs: hit.originMs, status: hit.status });
+  return { status: hit.status, headers: hit.headers, body: hit.body, outcome };
+}
+
+function notKept(outcome) {
+  Object.assign(outcome, { how: HOW.MISS, detail: "only-if-cached" });
+  return new NotKept("only-if-cached, and no usable answer is kept for this query");
+}
