@@ -7,9 +7,10 @@
 
 import { hex } from "./contract/bytes.js";
 import { EVERYTHING, NEVER_PURGED, generationName } from "./contract/generations.js";
-import { within } from "./deadlines.js";
+import { pause, within } from "./deadlines.js";
 import { StoreError } from "./errors.js";
 import { Halves } from "./halves.js";
+import { refusalIn } from "./stores/kv.js";
 import { TIER_DEADLINE_MS } from "./tier.js";
 
 export const BELIEVED_MS = 30_000;
@@ -17,6 +18,7 @@ export const AT_MOST_MS = 90_000;
 // The least that KV allows.
 const CACHE_TTL_S = 30;
 const KNOWN_TAGS = 20_000;
+const BETWEEN_WRITES_MS = 1100;
 
 export class KvGenerations {
   reads = 0;
@@ -61,12 +63,23 @@ export class KvGenerations {
   async renew(tags) {
     for (const tag of tags) {
       const value = random();
-      try {
-        await this.#kv.put(await this.#nameOf(tag), value);
-      } catch (error) {
-        throw new StoreError(`a purge could not be written to KV: ${error.message}`);
-      }
+      await this.#renewed(await this.#nameOf(tag), value);
       this.#known.put(tag, { value, readMs: this.#nowMs() }, { cost: 1 });
+    }
+  }
+
+  /** A second purge of a tag within a second waits that KV takes it. */
+  async #renewed(name, value) {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.#kv.put(name, value);
+      } catch (error) {
+        const refusal = refusalIn(error, this.#nowMs());
+        if (tries > 1 || refusal === null || refusal.untilMs !== null) {
+          throw new StoreError(`a purge could not be written to KV: ${refusal?.message ?? error.message}`);
+        }
+      }
+      await pause(BETWEEN_WRITES_MS);
     }
   }
 

@@ -102,6 +102,7 @@ export class App {
       close();
       this.#node.account(outcome);
     };
+    leaving.signal.addEventListener("abort", () => end(ENDED.GONE), { once: true });
     return new ReadableStream(
       {
         async pull(controller) {
@@ -122,7 +123,6 @@ export class App {
         },
         cancel() {
           leaving.abort();
-          end(ENDED.GONE);
         },
       },
       { highWaterMark: 0 },

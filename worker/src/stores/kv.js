@@ -29,17 +29,21 @@ export class KvStore {
     try {
       await this.#kv.put(name, blob, { expirationTtl: Math.max(KV_LEAST_S, keepS) });
     } catch (error) {
-      if (FOR_THE_DAY.test(error.message)) {
-        throw new WritesRefused("KV takes no more writes today", { untilMs: nextMidnightMs(this.#nowMs()) });
-      }
-      if (TOO_MANY.test(error.message)) throw new WritesRefused("KV takes one write a second of a key");
-      throw error;
+      throw refusalIn(error, this.#nowMs()) ?? error;
     }
   }
 
   async delete(name) {
     await this.#kv.delete(name);
   }
+}
+
+/** What KV's error says of its limits, if it is about them. */
+export function refusalIn(error, nowMs) {
+  if (FOR_THE_DAY.test(error.message)) {
+    return new WritesRefused("KV takes no more writes today", { untilMs: nextMidnightMs(nowMs) });
+  }
+  return TOO_MANY.test(error.message) ? new WritesRefused("KV takes one write a second of a key") : null;
 }
 
 /** The next midnight UTC, when the platform's daily limits begin anew. */

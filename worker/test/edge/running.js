@@ -41,14 +41,20 @@ class Running {
 
   /** An answer whose head is here: `next()` gives a piece or null at the end, `leave()` hangs up. */
   open(method, path, { body = null, headers = {} } = {}) {
+    const sent = this.begin(method, path, { body, headers });
     return new Promise((resolve, reject) => {
-      const { hostname, port } = this.url;
-      const fields = { "content-type": "application/json", ...headers };
-      const sent = httpRequest({ hostname, port, method, path, headers: fields, agent: false });
       sent.on("error", reject);
       sent.on("response", (response) => resolve(opened(sent, response)));
-      sent.end(body === null ? undefined : body);
     });
+  }
+
+  /** A request that is on its way, for who hangs up before an answer. */
+  begin(method, path, { body = null, headers = {} } = {}) {
+    const { hostname, port } = this.url;
+    const fields = { "content-type": "application/json", ...headers };
+    const sent = httpRequest({ hostname, port, method, path, headers: fields, agent: false });
+    sent.end(body === null ? undefined : body);
+    return sent;
   }
 
   post(path, value, headers = {}) {

@@ -15,6 +15,7 @@ class World {
   static made = 0;
   #nowMs = Date.now();
   #edges = new Map();
+  #places = new Map();
 
   constructor({ settings, secrets = {}, r2 = true, ai = true, limit = null }, env) {
     this.nowMs = () => this.#nowMs;
@@ -40,12 +41,18 @@ class World {
 
   edge(name) {
     if (!this.#edges.has(name)) {
-      const bindings = { ...this.bound, PREDICTION_CACHE: this.kv.at(name) };
-      // Each place has its own cache, and each world; the isolates of one place share it.
-      const origin = `http://${name.split("#")[0]}.world-${this.number}.example`;
+      // The isolates of one place share what it has read of KV and its cache; each world has others.
+      const [place] = name.split("#");
+      const bindings = { ...this.bound, PREDICTION_CACHE: this.place(place) };
+      const origin = `http://${place}.world-${this.number}.example`;
       this.#edges.set(name, assemble(bindings, { caches, origin, nowMs: this.nowMs }));
     }
     return this.#edges.get(name);
+  }
+
+  place(name) {
+    if (!this.#places.has(name)) this.#places.set(name, this.kv.at(name));
+    return this.#places.get(name);
   }
 }
 
@@ -84,7 +91,7 @@ const COMMANDS = {
     return { base64: btoa(String.fromCharCode(...found.value)), keep_s: (found.expiresMs - found.writtenMs) / 1000 };
   },
   put: async ({ name, base64, place }) => {
-    await world.kv.at(place).put(name, Uint8Array.from(atob(base64), (c) => c.charCodeAt(0)));
+    await world.place(place).put(name, Uint8Array.from(atob(base64), (c) => c.charCodeAt(0)));
   },
   flights: ({ edge = "here" }) => world.edge(edge).node.flights.size,
 };

@@ -5,7 +5,7 @@
  * repeats the caller's last message and counts the calls.  A reply has `status`, `headers`, and a body: `json`, `text`,
  * `events` (data of server-sent events) or `chat` (the text of a good answer, in the shape asked for).  Faults:
  * `cut_after` so many pieces, `unframed` (no length, the end of the connection), `announced` (a length that isn't so),
- * `refused` (closed before an answer), `waits` (for `release`, before the piece of this number).
+ * `refused` (closed before an answer), `waits` (for `release`, before the pieces of these numbers).
  */
 
 import { createServer } from "node:net";
@@ -107,7 +107,7 @@ export class Origin {
     socket.write(`HTTP/1.1 ${reply.status ?? 200} X\r\n${lines.join("")}\r\n`);
     for (const [at, piece] of pieces.entries()) {
       if (reply.cut_after === at) break;
-      if (reply.waits === at) await new Promise((go) => this.#waiting.push(go));
+      if (reply.waits?.includes(at)) await new Promise((go) => this.#waiting.push(go));
       socket.write(isChunked ? `${Buffer.byteLength(piece).toString(16)}\r\n${piece}\r\n` : piece);
     }
     if (reply.cut_after !== undefined || reply.announced !== undefined) socket.end(() => socket.destroy());
