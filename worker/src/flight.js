@@ -293,6 +293,11 @@ export class Flights {
     return this.#all.size;
   }
 
+  /** All who ride now. */
+  get riders() {
+    return [...this.#all].reduce((sum, flight) => sum + flight.riders.size, 0);
+  }
+
   /** A seat in the flight for a key, if there is one that can still be joined and tells usage where wanted. */
   join(key, { usage }) {
     const flight = this.#byKey.get(key);

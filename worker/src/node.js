@@ -54,7 +54,7 @@ export class Node {
     }
     if (controls.onlyIfCached) throw notKept(outcome);
     if (asked.method === "HEAD") return this.#pass(prepared, { forwarded: "bypass", key: null, detail: "head" });
-    return this.#fly({ ...prepared, named, status, spare: looked.spare });
+    return this.#fly({ ...prepared, named, status, spare: looked.spare, seen: looked.seen });
   }
 
   /** The end of a query, exactly once. */
@@ -63,8 +63,8 @@ export class Node {
   }
 
   /**
-   * What the tiers have of a query: its `hit`; else `why` what was found can't answer, and the `spare` record that may
-   * stand in if the origin fails.
+   * What the tiers have of a query: its `hit`; else `why` what was found can't answer, the `spare` record that may
+   * stand in if the origin fails, and the record that was `seen` in memory.
    */
   async #look(named, visit) {
     const { key, query } = named;
@@ -80,20 +80,20 @@ export class Node {
     await reading;
     const second = found === null ? NOTHING : await this.#tried(found, named, visit);
     if (second.hit !== null) return second;
-    return { hit: null, why: second.why ?? first.why, spare: second.spare ?? first.spare };
+    return { hit: null, why: second.why ?? first.why, spare: second.spare ?? first.spare, seen: near?.held ?? null };
   }
 
   async #tried(found, named, visit) {
     const judgment = await this.#judged(found.held, named, visit);
     if (judgment.why !== null) {
       const spare = judgment.mayReplaceError ? { found, judged: judgment.judged } : null;
-      return { hit: null, why: judgment.why, spare };
+      return { ...NOTHING, why: judgment.why, spare };
     }
     const detail = found.held.kind === "negative" ? "negative" : named.detail;
     const hit = await this.#ready(found, judgment.judged, { named, detail });
     if (hit === null) return { ...NOTHING, why: { forwarded: "uri-miss", detail: null } };
     if (judgment.isBehind) visit.later(this.#refresh(named, visit));
-    return { hit, why: null, spare: null };
+    return { ...NOTHING, hit };
   }
 
   async #judged(held, named, visit) {
@@ -113,9 +113,19 @@ export class Node {
   }
 
   async #fly(prepared) {
-    const { named, permit, status, outcome } = prepared;
+    const { named, permit, status, outcome, visit, seen } = prepared;
+    const table = await this.generations.of(named.tags, visit);
+    // Nothing waits from here to the start of a flight, so that of two callers one flies and the other rides.
     const ride = permit.mayJoin ? this.flights.join(named.key, { usage: named.usage }) : null;
-    if (ride === null) return this.#ride(await this.#start(prepared), prepared);
+    if (ride === null) {
+      // Look again: the flight we just missed may have landed meanwhile.
+      const held = permit.mayRead ? this.tiers.inMemory(named.key, named.query.namespace) : null;
+      if (held !== null && held !== seen) {
+        const { hit } = await this.#tried({ held, tier: this.tiers.memory.name }, named, visit);
+        if (hit !== null) return told(hit, outcome);
+      }
+      return this.#ride(this.#start(prepared, table), prepared);
+    }
     try {
       return await this.#ride(ride, { ...prepared, status: { ...status, collapsed: true } });
     } catch (error) {
@@ -123,15 +133,15 @@ export class Node {
       // Nothing was told yet, so whoever waited for it flies alone.
       this.flights.lost(ride.flight);
       outcome.how = HOW.MISS;
-      return this.#ride(await this.#start(prepared), prepared);
+      return this.#ride(this.#start(prepared, table), prepared);
     }
   }
 
-  async #start({ head, asked, named, visit, finishesAlone = named.route.finishesAlone }) {
+  /** A seat in a new flight; `table` are the generations of this moment. */
+  #start({ head, asked, named, visit, finishesAlone = named.route.finishesAlone }, table) {
     const { route } = named;
     const [question, tellsUsage] = askingForUsage(asked, route);
     const beside = forwarded(head, question, route);
-    const table = await this.generations.of(named.tags, visit);
     const departure = {
       asked: question,
       named,
@@ -185,8 +195,8 @@ export class Node {
     };
     const found = await this.tiers.lookFar(key, query.namespace, { isGood, later: visit.later });
     if (found !== null && (await isGood(found))) return;
-    const ride = await this.#start({ ...refresh, named, visit, finishesAlone: true });
-    ride.leave();
+    const table = await this.generations.of(named.tags, visit);
+    this.#start({ ...refresh, named, visit, finishesAlone: true }, table).leave();
   }
 
   async #pass({ head, asked, route, outcome, visit }, status) {
@@ -196,7 +206,7 @@ export class Node {
   }
 }
 
-const NOTHING = Object.freeze({ hit: null, why: null, spare: null });
+const NOTHING = Object.freeze({ hit: null, why: null, spare: null, seen: null });
 
 /** A hit as an answer, its account told. */
 function told(hit, outcome) {

@@ -30,10 +30,15 @@ export class Tiers {
     return this.bodies === null ? this.below : [...this.below, this.bodies];
   }
 
+  /** The record in memory, or null; not counted, so that a second look counts once. */
+  inMemory(key, namespace) {
+    return this.memory.get(recordName(namespace, key));
+  }
+
   /** The record in memory, with the tier's name, or null. */
   lookNear(key, namespace) {
     this.memoryCounts.lookups += 1;
-    const found = this.memory.get(recordName(namespace, key));
+    const found = this.inMemory(key, namespace);
     this.memoryCounts[found === null ? "misses" : "hits"] += 1;
     return found === null ? null : { held: found, tier: this.memory.name };
   }

@@ -15,6 +15,7 @@ export function stats(node, bodies) {
     dropped: keeping.dropped,
     saved_ms: counters.savedMs,
     flights: flights.size,
+    riders: flights.riders,
     corrupt: tiers.corrupt,
     generations: { reads: generations.reads, errors: generations.errors },
     tiers: [

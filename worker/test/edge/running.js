@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { Miniflare } from "miniflare";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const LONGEST_WAIT_MS = 20_000;
 const COMPATIBILITY_DATE = "2026-04-01";
 
 /** A workerd that runs `entry` of this folder's tree, until `stop`. */
@@ -117,13 +118,13 @@ function opened(sent, response) {
   };
 }
 
-/** Waits for what becomes so without telling; a bounded number of looks, each a round trip. */
-export async function until(isSo, { looks = 2000 } = {}) {
-  for (let look = 0; look < looks; look++) {
-    if (await isSo()) return;
-    await new Promise((resolve) => setImmediate(resolve));
+/** Waits for what becomes so without telling. */
+export async function until(isSo) {
+  const endMs = performance.now() + LONGEST_WAIT_MS;
+  while (!(await isSo())) {
+    if (performance.now() > endMs) throw new Error("what was waited for did not happen");
+    await new Promise((resolve) => setTimeout(resolve, 1));
   }
-  throw new Error("what was waited for did not happen");
 }
 
 /** What a chat answer says, whole or streamed. */

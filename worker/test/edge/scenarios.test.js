@@ -38,7 +38,10 @@ for (const scenario of ours) {
 
     for (const step of scenario.steps) {
       if (step.later_s) await edge.tell("advance", { seconds: step.later_s });
-      if (step.calls) await until(async () => origin.calls.length === step.calls && (await edge.tell("flights")) === 0);
+      if (step.calls) {
+        await origin.called(step.calls);
+        await until(async () => (await edge.tell("flights")) === 0);
+      }
       if (!step.send) continue;
       const { method, path, headers = {} } = step.send;
       const answer = await edge.send(method, path, { body: bodyOf(step.send), headers });
