@@ -54,7 +54,8 @@ export async function fromRide(ride, named, outcome, { status }) {
   // Only what a rider or the edge itself asked for is kept from those who didn't; all else is the origin's word.
   const withholdUsage = flight.tellsUsage && !named.usage;
   const chunks = isOurs ? events(ride.chunks(), outcome, { withholdUsage }) : asTheyCome(ride.chunks(), outcome);
-  return { status: incoming.status, headers, outcome, chunks, length: isOurs ? null : incoming.length, close };
+  const whenGone = (act) => (ride.whenGone = act);
+  return { status: incoming.status, headers, outcome, chunks, length: isOurs ? null : incoming.length, close, whenGone };
 }
 
 /** An answer that goes through as it is, but for the shape: an origin that only streams is folded. */

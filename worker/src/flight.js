@@ -30,7 +30,9 @@ export class Flight {
   #abort = new AbortController();
   #beatMs = Date.now();
   #caughtUp = null;
+  #emptied = null;
   #givenUp = false;
+  #isReleased = false;
   #room;
 
   /** `room` is what all flights of the isolate may hold together. */
@@ -60,7 +62,7 @@ export class Flight {
   }
 
   get isSilent() {
-    return !this.ended && Date.now() - this.#beatMs > SILENCE_MS;
+    return Date.now() - this.#beatMs > SILENCE_MS;
   }
 
   board() {
@@ -72,6 +74,7 @@ export class Flight {
   left(ride) {
     this.riders.delete(ride);
     this.movedOn();
+    if (this.riders.size === 0) this.#emptied?.();
     if (this.riders.size === 0 && !this.ended && !this.#finishesAlone) this.#giveUp();
   }
 
@@ -85,14 +88,25 @@ export class Flight {
     const slowest = Math.min(this.#buffer.end, ...Array.from(this.riders, (ride) => ride.place));
     const before = this.#buffer.heldBytes;
     if (this.#buffer.forgetBefore(slowest)) {
-      this.#room.take(this.#buffer.heldBytes - before);
+      if (!this.#isReleased) this.#room.take(this.#buffer.heldBytes - before);
       this.#caughtUp?.();
     }
   }
 
-  /** Runs to the end, whatever it is; `takeOff` asks the origin and is told by a signal when nobody waits any more. */
+  /**
+   * Runs to the end, whatever it is, and until all have read it.
+   *
+   * `takeOff` asks the origin and is told by a signal when nobody waits any more.
+   */
   async fly(takeOff, { later }) {
-    const beating = setInterval(() => (this.#beatMs = Date.now()), BEAT_MS);
+    const beating = setInterval(() => this.#beat(), BEAT_MS);
+    await this.#run(takeOff, later);
+    if (this.riders.size > 0) await new Promise((emptied) => (this.#emptied = emptied));
+    clearInterval(beating);
+    this.#release();
+  }
+
+  async #run(takeOff, later) {
     try {
       this.incoming = await takeOff(this.#abort.signal);
       this.#throwIfGivenUp();
@@ -109,15 +123,24 @@ export class Flight {
     } catch (error) {
       this.error = error instanceof ForetoldError ? error : fault(error);
     } finally {
-      clearInterval(beating);
       this.ended = true;
       this.#tell();
       this.incoming?.close();
     }
   }
 
-  /** What its buffer held is given back once nobody reads it any more. */
-  forgotten() {
+  /** Its request is gone, and nobody will end it. */
+  lost() {
+    this.ended = true;
+    this.error ??= new FlightLost("the request that fetched this answer is gone: ask again");
+    this.#tell();
+    this.#release();
+  }
+
+  /** Gives back the room of its buffer. */
+  #release() {
+    if (this.#isReleased) return;
+    this.#isReleased = true;
     this.#room.take(-this.#buffer.heldBytes);
   }
 
@@ -133,28 +156,25 @@ export class Flight {
   async #waitForRiders() {
     this.movedOn();
     while (this.riders.size > 0 && this.#buffer.heldBytes > AHEAD_BYTES) {
-      const places = new Map(Array.from(this.riders, (ride) => [ride, ride.place]));
-      let timer;
-      const isLate = await new Promise((resolve) => {
-        this.#caughtUp = () => resolve(false);
-        timer = setTimeout(() => resolve(true), PATIENCE_MS);
-      });
-      clearTimeout(timer);
+      await new Promise((resolve) => (this.#caughtUp = resolve));
       this.#caughtUp = null;
-      if (isLate) this.#putOff([...this.riders].filter((r) => r.place === places.get(r) && r.place < this.#buffer.end));
       this.#throwIfGivenUp();
     }
   }
 
-  /** Goes on without those who read nothing for so long. */
-  #putOff(idle) {
-    for (const ride of idle) {
+  /** Goes on without those who read nothing for so long: the platform doesn't always tell that a caller has left. */
+  #beat() {
+    this.#beatMs = Date.now();
+    for (const ride of this.riders) {
+      const hasMoved = ride.place !== ride.lastPlace || (ride.place === this.#buffer.end && !this.ended);
+      ride.idleMs = hasMoved ? 0 : ride.idleMs + BEAT_MS;
+      ride.lastPlace = ride.place;
+      if (ride.idleMs < PATIENCE_MS) continue;
       ride.putOff = new OriginCut("nothing of the answer was read for 30 s while more waited: ask again, read on");
-      this.riders.delete(ride);
+      this.left(ride);
+      ride.wake();
+      ride.whenGone?.();
     }
-    this.movedOn();
-    if (this.riders.size === 0 && !this.#finishesAlone) this.#giveUp();
-    this.#tell();
   }
 
   #giveUp() {
@@ -177,7 +197,11 @@ export class Flight {
 /** One caller's seat in a flight.  Whoever boards must leave. */
 export class Ride {
   place = 0;
+  lastPlace = -1;
+  idleMs = 0;
   putOff = null;
+  /** What is to be done if it is put off. */
+  whenGone = null;
   #awake = null;
 
   constructor(flight) {
@@ -289,8 +313,9 @@ export class Flights {
     this.room = room;
   }
 
+  /** How many still bring something. */
   get size() {
-    return this.#all.size;
+    return [...this.#all].filter((flight) => !flight.ended).length;
   }
 
   /** All who ride now. */
@@ -307,6 +332,7 @@ export class Flights {
 
   /** A seat in a new flight, which later callers of the key may join; `later` lets it end after the caller's answer. */
   start(key, takeOff, { landing, finishesAlone, tellsUsage, later }) {
+    this.#sweep();
     const flight = new Flight(key, { landing, finishesAlone, tellsUsage, room: this.room });
     this.#byKey.set(key, flight);
     this.#all.add(flight);
@@ -324,11 +350,16 @@ export class Flights {
   /** A flight whose request is gone is of no use to anyone. */
   lost(flight) {
     this.#ended(flight.key, flight);
+    flight.lost();
+  }
+
+  /** Flights whose request was ended by the platform hold nothing any more. */
+  #sweep() {
+    for (const flight of this.#all) if (flight.isSilent) this.lost(flight);
   }
 
   #ended(key, flight) {
-    if (!this.#all.delete(flight)) return;
-    flight.forgotten();
+    this.#all.delete(flight);
     if (this.#byKey.get(key) === flight) this.#byKey.delete(key);
   }
 }

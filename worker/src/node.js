@@ -3,9 +3,9 @@
  *
  * receive → authenticate → limit → read → name → admit → look up → judge → fly → fetch → keep → deliver → account
  *
- * The first three happen in server/, the last when the answer has ended.  Every look-up but memory's is waited for, so
- * there is one way, `answer`, where the node has three.  `visit` is what belongs to one request: `later` takes what may
- * go on after the answer, `signal` says that the caller left.
+ * The first three happen in server/, the last when the answer has ended.  `find` answers queries met before from
+ * memory; every other look-up is waited for, so `answer` is one way where the node has two.  `visit` is what belongs to
+ * one request: `later` takes what may go on after the answer, `signal` says that the caller left.
  */
 
 import { stricter } from "./contract/controls.js";
@@ -17,6 +17,7 @@ import { NotKept, OriginError } from "./errors.js";
 import { FlightLost } from "./flight.js";
 import { askingForUsage, forwarded } from "./forwarding.js";
 import { judgedOf } from "./judging.js";
+import { Memo } from "./memo.js";
 import { named as nameOf } from "./naming.js";
 import { HOW } from "./outcome.js";
 import * as policy from "./policy.js";
@@ -27,9 +28,36 @@ import { Runway } from "./runway.js";
 export class Node {
   #nowMs;
 
+  #memo = new Memo();
+
   constructor({ scope, routes, tiers, keeping, generations, counters, flights, refreshing, nowMs }) {
     Object.assign(this, { scope, routes, tiers, keeping, generations, counters, flights, refreshing });
     this.#nowMs = nowMs;
+  }
+
+  /** The accepted head of a request that was met before. */
+  headOf(place) {
+    return this.#memo.head(place);
+  }
+
+  keepHead(place, head) {
+    this.#memo.keepHead(place, head);
+  }
+
+  /** The answer of a query met before whose record is in memory and fresh, without waiting; null for all else. */
+  find(head, body, outcome) {
+    const named = this.#memo.named(head, body);
+    const held = named === undefined ? null : this.tiers.inMemory(named.key, named.query.namespace);
+    const generations = held === null ? null : this.generations.now(Object.keys(held.tags));
+    if (generations === null || held.kind !== "answer") return null;
+    const { why, judged } = judgedOf(held, named, { nowMs: this.#nowMs(), generations });
+    if (why !== null || judged.verdict !== VERDICT.FRESH) return null;
+    const hit = ready.again({ held, tier: this.tiers.memory.name }, judged, named);
+    if (hit === null) return null;
+    this.tiers.memoryCounts.lookups += 1;
+    this.tiers.memoryCounts.hits += 1;
+    Object.assign(outcome, { operation: named.query.operation, model: named.query.model, route: named.route.name });
+    return told(hit, outcome);
   }
 
   /** The answer of a query; fills its outcome in.  Throws ForetoldError. */
@@ -46,6 +74,7 @@ export class Node {
     }
 
     const named = await nameOf(head, asked, { controls, route, scope: this.scope });
+    if (permit.mayRead) this.#memo.keepNamed(head, body, named);
     let status = { forwarded: permit.forwarded, key: route.shared ? null : named.key, detail: permit.detail };
     const looked = permit.mayRead ? await this.#look(named, visit) : NOTHING;
     if (looked.hit !== null) return told(looked.hit, outcome);

@@ -14,6 +14,13 @@ import * as shapes from "./projections/shapes.js";
 const MOST_PLACES = 12;
 const RANDOM_BYTES = 16;
 
+/** The answer that was made ready for the same wishes before; null if there is none, or each is made anew. */
+export function again(found, judged, named) {
+  const ready = found.held.ready.get(named.place);
+  if (ready === undefined || ready.hasCalls) return null;
+  return told(found, judged, named, { ready, body: ready.body, detail: named.detail });
+}
+
 /** The answer of a record: 304 where the caller's copy is the same.  Throws NotAnAnswer. */
 export async function hit(found, judged, named, { detail = named.detail } = {}) {
   const { held } = found;
@@ -22,6 +29,11 @@ export async function hit(found, judged, named, { detail = named.detail } = {}) 
     ready = await madeReady(held, named);
     if (held.ready.size < MOST_PLACES) held.ready.set(named.place, ready);
   }
+  return told(found, judged, named, { ready, body: await bodyOf(held, ready), detail });
+}
+
+function told(found, judged, named, { ready, body, detail }) {
+  const { held } = found;
   const shown = named.route.shared ? null : held.key;
   const status = cacheStatus({ cache: EDGE, hit: true, ttlS: judged.ttlS, key: shown, detail });
   const isSame = named.isSafe && named.ifNoneMatch !== null && etagMatches(named.ifNoneMatch, ready.etag);
@@ -29,7 +41,7 @@ export async function hit(found, judged, named, { detail = named.detail } = {}) 
   return {
     status: isSame ? 304 : held.status,
     headers: isSame ? fields.filter(([name]) => !name.startsWith("content-")) : fields,
-    body: isSame ? null : await bodyOf(held, ready),
+    body: isSame ? null : body,
     how: judged.verdict === VERDICT.FRESH ? HOW.HIT : HOW.STALE,
     tier: found.tier,
     originMs: held.took_ms,

@@ -5,6 +5,7 @@ import { EDGE, cacheStatus } from "../contract/status.js";
 import { OpenAI } from "../dialects/openai.js";
 import { ForetoldError, NotKept, Overloaded } from "../errors.js";
 import { asUtf8 } from "../fields.js";
+import { Memo } from "../memo.js";
 import { ENDED, HOW, outcome as begun } from "../outcome.js";
 import { cors, preflight } from "./cors.js";
 
@@ -43,7 +44,7 @@ export class App {
         const headers = [["content-type", "application/json"], ["cache-control", "no-store"], ...forPages];
         return response(200, headers, utf8(JSON.stringify(listed)));
       }
-      head = await this.#guard.headOf(asked);
+      head = await this.#headOf(asked);
     } catch (error) {
       this.#node.counters.receive();
       const dialect = this.#guard.dialectOr(asked, ERRORS_BEFORE_A_DIALECT);
@@ -51,6 +52,17 @@ export class App {
     }
     this.#node.counters.receive();
     return this.#query(request, head, { forPages, later });
+  }
+
+  async #headOf(asked) {
+    const place = Memo.place(asked);
+    let head = this.#node.headOf(place);
+    if (head === undefined) {
+      head = await this.#guard.headOf(asked);
+      this.#node.keepHead(place, head);
+    }
+    await this.#guard.checkRate(head);
+    return head;
   }
 
   async #query(request, head, { forPages, later }) {
@@ -62,7 +74,8 @@ export class App {
     let body = null;
     try {
       body = await this.#bodies.read(request);
-      const answer = await this.#node.answer(head, body, { outcome, visit });
+      const answer =
+        this.#node.find(head, body, outcome) ?? (await this.#node.answer(head, body, { outcome, visit }));
       return this.#respond(answer, head, { forPages, leaving });
     } catch (error) {
       return this.#tell(error, head.dialect, { forPages, outcome });
@@ -93,7 +106,7 @@ export class App {
   }
 
   /** The chunks as the caller takes them; one who leaves stops what is done for nobody else. */
-  #streamed({ chunks, close, outcome }, leaving) {
+  #streamed({ chunks, close, outcome, whenGone }, leaving) {
     let isAccounted = false;
     const end = (ended) => {
       if (isAccounted) return;
@@ -103,6 +116,7 @@ export class App {
       this.#node.account(outcome);
     };
     leaving.signal.addEventListener("abort", () => end(ENDED.GONE), { once: true });
+    whenGone?.(() => end(ENDED.GONE));
     return new ReadableStream(
       {
         async pull(controller) {

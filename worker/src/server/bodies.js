@@ -23,6 +23,29 @@ export class Bodies {
   /** All of a request's body, which is to be released.  Throws TooLarge or Overloaded. */
   async read(request) {
     if (request.body === null) return new Uint8Array(0);
+    const announced = request.headers.get("content-length");
+    return announced === null ? this.#readPieces(request) : this.#readAnnounced(request, Number(announced));
+  }
+
+  release(body) {
+    this.room.take(-body.length);
+  }
+
+  /** Of so many bytes, as the platform sees to. */
+  async #readAnnounced(request, bytes) {
+    this.room.take(bytes);
+    try {
+      this.#checkRoom();
+      const body = new Uint8Array(await request.arrayBuffer());
+      this.room.take(body.length - bytes);
+      return body;
+    } catch (error) {
+      this.room.take(-bytes);
+      throw error;
+    }
+  }
+
+  async #readPieces(request) {
     const chunks = [];
     let bytes = 0;
     try {
@@ -30,9 +53,7 @@ export class Bodies {
         bytes += chunk.length;
         this.room.take(chunk.length);
         if (bytes > this.#limitBytes) throw this.#tooLarge();
-        if (this.room.isOver) {
-          throw new Overloaded("too many request bodies are here at once: try again in a moment");
-        }
+        this.#checkRoom();
         chunks.push(chunk);
       }
     } catch (error) {
@@ -42,8 +63,8 @@ export class Bodies {
     return chunks.length === 1 ? chunks[0] : joined(chunks);
   }
 
-  release(body) {
-    this.room.take(-body.length);
+  #checkRoom() {
+    if (this.room.isOver) throw new Overloaded("too many request bodies are here at once: try again in a moment");
   }
 
   #tooLarge() {
