@@ -71,9 +71,9 @@ test("a caller who leaves in mid-stream leaves nothing half behind, and the next
   await answer.next();
 
   answer.leave();
+  const halfway = (await edge.tell("look")).kv.names.filter((name) => !name.includes("generation"));
   const asking = edge.chat("hello");
   await until(async () => (await edge.stats()).received === 2);
-  const halfway = (await edge.tell("look")).kv.names.filter((name) => !name.includes("generation"));
   origin.release();
   const next = await asking;
 
