@@ -100,13 +100,23 @@ def in_front_of(url: str, more: str = "") -> str:
 
 
 @asynccontextmanager
-async def running(settings: str, folder: Path, *, now_ms: Callable[[], int] = wall_ms) -> AsyncIterator[Client]:
+async def running(
+    settings: str, folder: Path, *, now_ms: Callable[[], int] = wall_ms, shares_flights: bool = False
+) -> AsyncIterator[Client]:
     """A node with these settings and this data folder, until the block ends."""
     config = load(settings)
     sock = bind("127.0.0.1", 0)
     port = sock.getsockname()[1]
     config = dataclasses.replace(config, server=dataclasses.replace(config.server, port=port))
-    assembled = assemble(config, DataFolder(folder), model_files={}, run_folder=folder, now_ms=now_ms)
+    assembled = assemble(
+        config,
+        DataFolder(folder),
+        model_files={},
+        run_folder=folder,
+        now_ms=now_ms,
+        shares_flights=shares_flights,
+    )
+    await assembled.node.lease.open(assembled.node.forget)
     url = f"http://127.0.0.1:{port}"
     written = [settings]
 

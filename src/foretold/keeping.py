@@ -51,6 +51,19 @@ class Keeping:
             queue.waiting.pop(key, None)
         await self._tiers.delete(key)
 
+    def waiting(self, key: str) -> bytes | None:
+        """A record that is on its way into a tier below memory."""
+        for queue in self._queues:
+            put = queue.waiting.get(key) or queue.writing.get(key)
+            if put is not None:
+                return put.blob
+        return None
+
+    async def settled(self, key: str) -> None:
+        """Returns when what was queued under a key has reached its tiers or failed."""
+        for queue in self._queues:
+            await queue.settled(key)
+
     async def flush(self) -> None:
         """Returns when all that was queued has reached its tier or failed."""
         for queue in self._queues:
@@ -68,6 +81,8 @@ class _Queue:
     def __init__(self, tier: Tier):
         self.tier = tier
         self.waiting: dict[str, Put] = {}
+        self.writing: dict[str, Put] = {}
+        self._written = asyncio.Event()
         self._bytes = 0
         self._news = asyncio.Event()
         self._idle = asyncio.Event()
@@ -87,6 +102,10 @@ class _Queue:
             self._worker = asyncio.create_task(self._work())
         return self.tier.takes(len(blob))
 
+    async def settled(self, key: str) -> None:
+        while key in self.waiting or key in self.writing:
+            await self._written.wait()
+
     async def flush(self) -> None:
         await self._idle.wait()
 
@@ -100,7 +119,10 @@ class _Queue:
             await self._news.wait()
             self._news.clear()
             while self.waiting:
-                batch, self.waiting = self.waiting, {}
+                self.writing, self.waiting = self.waiting, {}
                 self._bytes = 0
-                await self.tier.put_many(list(batch.values()))
+                await self.tier.put_many(list(self.writing.values()))
+                self.writing = {}
+                done, self._written = self._written, asyncio.Event()
+                done.set()
             self._idle.set()

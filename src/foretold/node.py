@@ -19,12 +19,13 @@ from foretold import deliver, naming, policy, ready
 from foretold.answer import Answer, Hit
 from foretold.contract.generations import NEVER_PURGED, caller_tag, implicit_tags
 from foretold.contract.status import CacheStatus
-from foretold.errors import NotKept
+from foretold.errors import LeaderLost, NotKept
 from foretold.flight import Flights, Ride
 from foretold.forwarding import asking_for_usage, forwarded
 from foretold.judging import Unusable, judged
 from foretold.keeping import Keeping
 from foretold.landing import Departure
+from foretold.lease import ALONE, Lease, Turn
 from foretold.memo import Head, Memo, Named
 from foretold.observe.counters import Counters
 from foretold.outcome import How, Outcome
@@ -36,6 +37,9 @@ from foretold.runway import Runway
 from foretold.scope import Scope
 from foretold.tiers import Found, Tiers
 from foretold.workshop import Workshop
+
+# How often a query takes another turn when the process that flew for it is gone, before it flies by itself.
+MOST_TURNS = 4
 
 
 class Prepared(NamedTuple):
@@ -72,6 +76,7 @@ class Node:
         counters: Counters,
         now_ms: Callable[[], int],
         only_observes: bool = False,
+        lease: Lease = ALONE,
     ):
         """A node that only observes asks an origin every time, and counts what it would have answered."""
         self.scope = scope
@@ -84,6 +89,7 @@ class Node:
         self.flights = Flights()
         self.only_observes = only_observes
         self.workshop = Workshop(tiers)
+        self.lease = lease
         self._now_ms = now_ms
 
     def find(self, head: Head, body: bytes) -> Hit | None:
@@ -160,13 +166,7 @@ class Node:
             raise self._not_kept(outcome)
         if asked.method == "HEAD":
             return await self._pass(prepared._replace(status=CacheStatus(forwarded="bypass", detail="head")), outcome)
-        ride = self.flights.join(named.key, usage=named.usage) if prepared.permit.may_join else None
-        if ride is not None and self.only_observes:
-            await ride.leave()
-            return await self._pass(self._observed(prepared, None, outcome), outcome)
-        if ride is not None:
-            return await self._ride(ride, named, replace(status, collapsed=True), outcome)
-        return await self._ride(self._fly(prepared.head, asked, named), named, status, outcome)
+        return await self._board(prepared._replace(status=status), named, outcome)
 
     def change(self, *, scope: Scope, routes: Routes, only_observes: bool) -> None:
         """From the next request on these decide: nothing that was remembered by the old ones is known any more."""
@@ -178,8 +178,14 @@ class Node:
         outcome.took_ms = time.monotonic() * 1000 - outcome.began_ms
         self.counters.account(outcome)
 
+    async def forget(self, key: str) -> None:
+        """Purges one record here and on disk; what is in the air for its key is not kept.  Raises StoreError."""
+        self.flights.forget(key)
+        await self.keeping.forget(key)
+
     async def close(self) -> None:
         await self.flights.close()
+        await self.lease.close()
         await self.keeping.close()
         await self.tiers.close()
         for route in self.routes:
@@ -218,10 +224,58 @@ class Node:
             self.tiers.corrupt += 1
             return Unusable("uri-miss")
 
-    def _fly(self, head: Head, asked: Asked, named: Named) -> Ride:
+    async def _board(self, prepared: Prepared, named: Named, outcome: Outcome) -> Answer | Hit:
+        """The answer of a flight in the air, here or in another process, or of a new one."""
+        may_join = prepared.permit.may_join
+        alone = False
+        for turns_left in range(MOST_TURNS, 0, -1):
+            alone = alone or turns_left == 1
+            ride = self.flights.join(named.key, usage=named.usage) if may_join and turns_left > 1 else None
+            is_joined = ride is not None
+            if ride is None:
+                turn = ALONE if alone else self.lease.turn(named.key)
+                kept = self._kept_meanwhile(named) if turn.is_taken and may_join else None
+                if kept is not None:
+                    turn.give_back()
+                    hit = await self._made(kept, named)
+                    if isinstance(hit, Unusable):
+                        continue
+                    if self.only_observes:
+                        return await self._pass(self._observed(prepared, hit, outcome), outcome)
+                    hit.tell(outcome)
+                    return hit
+                ride, is_joined = self._fly(prepared, named, turn if may_join or turn.is_taken else ALONE)
+            if is_joined and self.only_observes:
+                await ride.leave()
+                return await self._pass(self._observed(prepared, None, outcome), outcome)
+            try:
+                status = replace(prepared.status, collapsed=True) if is_joined else prepared.status
+                return await self._ride(ride, named, status, outcome)
+            except LeaderLost as lost:
+                alone = alone or lost.alone  # nothing of it went out yet
+        raise AssertionError("the last turn is a flight of our own")
+
+    def _kept_meanwhile(self, named: Named) -> Found | None:
+        """A good record that another process has put into a near tier since we looked."""
+        found = self.tiers.look_again(named.key, named.query.namespace)
+        return None if found is None or isinstance(self._hit(found, named), Unusable) else found
+
+    def _fly(self, prepared: Prepared, named: Named, turn: Turn) -> tuple[Ride, bool]:
+        """A new flight, and whether it follows another process's."""
         route, table = named.route, self.generations.now()
-        asked, tells_usage = asking_for_usage(asked, route)
-        beside = forwarded(head, asked, route)
+        asked, tells_usage = asking_for_usage(prepared.asked, route)
+        following = turn.follow(named.query.namespace, usage=tells_usage)
+        if following is not None:
+            ride = self.flights.start(
+                named.key,
+                following.fetch,
+                following.landing,
+                finishes_alone=route.finishes_alone,
+                tells_usage=tells_usage,
+            )
+            following.aboard(ride.flight)
+            return ride, True
+        beside = forwarded(prepared.head, asked, route)
         tags = implicit_tags(
             named.namespaces.chain, model=named.query.model, revision=named.query.revision, engine=route.engine
         )
@@ -235,13 +289,15 @@ class Node:
             asked_for_usage=tells_usage,
         )
 
-        return self.flights.start(
+        ride = self.flights.start(
             named.key,
             lambda: route.origin.fetch(asked, beside),
             Runway(departure, self.keeping, generations=self.generations, now_ms=self._now_ms),
             finishes_alone=route.finishes_alone,
             tells_usage=tells_usage,
         )
+        turn.lead(ride.flight, named.query.namespace, tags=departure.tags)
+        return ride, False
 
     def _observed(self, prepared: Prepared, hit: Hit | None, outcome: Outcome) -> Prepared:
         """The query as it goes to its origin, though it would have been a hit, or else have joined a flight.

@@ -64,6 +64,18 @@ class Tier:
             return None
         return self._counted(blob)
 
+    def again(self, name: str) -> bytes | None:
+        """As `get_now`, of a name that was just looked up: counted only if it is there now."""
+        assert self._near is not None
+        try:
+            blob = self._near.get_now(name)
+        except StoreError:
+            return None  # counted a moment ago
+        if blob is not None:
+            self.counts.lookups += 1
+            self.counts.hits += 1
+        return blob
+
     async def put_many(self, puts: Sequence[Put]) -> None:
         """Off the response path, so without a deadline."""
         try:

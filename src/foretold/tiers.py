@@ -73,6 +73,14 @@ class Tiers:
                 return Found(held, tier.name, False)
         return None
 
+    def look_again(self, key: str, namespace: str) -> Found | None:
+        """What another process may have put into a near tier since the last look; counted only if it is there."""
+        for tier in self._near:
+            held = self._opened(tier, tier.again(key), key, namespace)
+            if held is not None:
+                return Found(held, tier.name, False)
+        return None
+
     async def look_far(self, key: str, namespace: str) -> Found | None:
         """The record in the nearest far tier that has it whole."""
         for tier in self._far:
@@ -99,6 +107,13 @@ class Tiers:
         """Whether memory took it."""
         return self._into_memory(Held(record, blob, body_sha256, self._shared))
 
+    def bring_up(self, blob: bytes, key: str, namespace: str) -> bool:
+        """Puts a record that another process keeps into memory; False if it is none, or memory didn't take it."""
+        with contextlib.suppress(RecordCorrupt):
+            record, body_sha256 = unpack_with_digest(blob, self._secret, key=key, namespace=namespace)
+            return self._into_memory(Held(record, blob, body_sha256, self._shared))
+        return False
+
     def takes(self, length: int) -> bool:
         """Whether some tier takes a record of so many bytes."""
         return length <= self.memory.largest_bytes or any(tier.takes(length) for tier in self.below)
@@ -108,6 +123,8 @@ class Tiers:
         await self.memory.delete(key)
         for tier in self.below:
             await tier.delete(key)
+        # Again: while a tier was waited for, a look-up may have brought it up once more.
+        await self.memory.delete(key)
 
     def grown(self, held: Held, more_bytes: int) -> None:
         """Counts what was made of a record and is kept beside it in memory."""

@@ -15,14 +15,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from foretold import __version__
-from foretold.assemble import Assembled, assemble, data_folder, models_of
+from foretold.assemble import Assembled, assemble
 from foretold.cli.words import Progress, bold, told_reloaded
 from foretold.config.checking import is_loopback, reachable
 from foretold.config.settings import Config
-from foretold.datafolder import DataFolder, models_folder
+from foretold.datafolder import DataFolder, data_folder, models_folder
 from foretold.errors import ForetoldError
 from foretold.live import Live
 from foretold.models import bundled
+from foretold.models.configured import models_of
 from foretold.models.manifest import SMOLLM2
 from foretold.observe.log import QueryLog
 from foretold.server.serve import bind, serve, server_for
@@ -37,7 +38,7 @@ async def run(config: Config, *, read: Callable[[], Config], as_json: bool) -> i
     sock = bind(config.server.host, config.server.port)
     run_folder = Path(tempfile.mkdtemp(prefix="foretold-"))
     try:
-        folder = data_folder(config)
+        folder = data_folder(config.data)
         models = models_of(config)
         # In a thread: a download or a hash must not keep Ctrl-C waiting.
         file = await asyncio.to_thread(bundled.ensure, SMOLLM2, models_folder(), tell=Progress()) if models else None

@@ -7,11 +7,11 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-from foretold.assemble import models_of
 from foretold.config import Config
 from foretold.doctor.finding import MIB, Note, Notes, fault, ok, size, skipped, warning
 from foretold.doctor.folder import disk_limit, memory_limit
 from foretold.doctor.world import World
+from foretold.models.configured import models_of
 from foretold.models.manifest import SMOLLM2
 
 # Beside connections: the store, sockets of engines, pipes, the event loop's own.
