@@ -18,7 +18,8 @@ from foretold.assemble import Assembled, assemble, wall_ms
 from foretold.config import Config, load
 from foretold.datafolder import DataFolder
 from foretold.live import Live
-from foretold.server.serve import bind, server_for
+from foretold.server.listening import bind
+from foretold.server.serve import server_for
 from tests.asking import chat_body
 
 

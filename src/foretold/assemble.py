@@ -33,7 +33,10 @@ from foretold.stores.memory import MemoryStore
 from foretold.tier import Tier
 from foretold.tiers import Tiers
 
-DEFAULT_TIERS = (TierSettings(store="memory", limit=256 * 2**20), TierSettings(store="disk", limit=2 * 2**30))
+DEFAULT_TIERS = (
+    TierSettings(store="memory", limit=256 * 2**20),
+    TierSettings(store="disk", limit=2 * 2**30),
+)
 LARGEST_IN_MEMORY_BYTES = 2**20
 TIER_DEADLINE_S = 0.05
 

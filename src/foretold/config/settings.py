@@ -65,6 +65,9 @@ class Server:
     connections: int = setting(
         v.number(1, 100_000), 4096, "connections at once; more are told to come later", shown="4096"
     )
+    workers: int = setting(
+        v.number(1, 64), 1, "processes that answer, about one for each core; limits hold for all together", shown="1"
+    )
     drain: float = setting(
         v.duration(most_s=3600), 10.0, "how long running answers may take to end when the node stops", shown='"10s"'
     )

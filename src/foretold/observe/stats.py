@@ -27,10 +27,12 @@ def stats(node: Node) -> dict[str, Any]:
         "mode": "observe" if node.only_observes else "serve",
         "would_be": {how.value: count for how, count in counters.would_be.items()},
         "would_save_ms": counters.would_save_ms,
-        "flights": len(node.flights),
+        "flights": len(node.flights) - node.lease.following,
         "corrupt": node.tiers.corrupt,
         "routes": _routes(counters.routes),
         "tiers": _tiers(node),
+        "workers": [],
+        "restarts": 0,
     }
 
 
