@@ -185,6 +185,8 @@ class Node:
 
     async def close(self) -> None:
         await self.flights.close()
+        # What landed just now is given to others until they can find it themselves.
+        await self.keeping.flush()
         await self.lease.close()
         await self.keeping.close()
         await self.tiers.close()

@@ -13,10 +13,13 @@ _THE_SAME = ("version", "mode", "at_most_ms")
 
 def summed(each: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Counts added up.  What is told of a shared tier's size is one of them; what can't be added is the first's."""
-    first = each[0]
+    # A process may go without the disk for a while.
+    first = max(each, key=lambda one: len(one["tiers"]))
     told = {name: _sum([one[name] for one in each]) for name in first if name not in _THE_SAME and name != "tiers"}
     told |= {name: first[name] for name in _THE_SAME}
-    told["tiers"] = [_tier([one["tiers"][at] for one in each]) for at in range(len(first["tiers"]))]
+    told["tiers"] = [
+        _tier([one["tiers"][at] for one in each if len(one["tiers"]) > at]) for at in range(len(first["tiers"]))
+    ]
     return {name: told[name] for name in first}
 
 

@@ -178,6 +178,7 @@ class Parent:
                 "ready": seat.is_ready,
                 "answered": one is not None,
                 "received": seat.last_stats["received"] if seat.last_stats is not None else 0,
+                "flights": seat.last_stats["flights"] if seat.last_stats is not None else 0,
             }
             for seat, one in zip(self.seats, told, strict=True)
         ]
