@@ -15,6 +15,7 @@ from foretold.datafolder import DataFolder
 from foretold.generations import FileGenerations
 from foretold.keeping import Keeping
 from foretold.lease import ALONE
+from foretold.leases.locks import can_lock
 from foretold.leases.shared import SharedLease
 from foretold.models.configured import LocalModel, local_models_of
 from foretold.models.manifest import revision
@@ -92,7 +93,9 @@ def assemble(
         counters=Counters(),
         now_ms=now_ms,
         only_observes=config.mode == "observe",
-        lease=SharedLease(folder.flights, tiers, keeping, generations=generations) if shares_flights else ALONE,
+        lease=SharedLease(folder.flights, tiers, keeping, generations=generations)
+        if shares_flights and can_lock()
+        else ALONE,
     )
     return Assembled(node, secret, folder.admin_token(), models, local, upstreams, set_aside)
 

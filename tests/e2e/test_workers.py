@@ -303,6 +303,20 @@ async def test_after_a_purge_under_load_no_worker_gives_an_old_answer(upstream, 
     assert min(spread) > 0
 
 
+async def test_a_stopped_worker_keeps_no_purge_from_its_answer_and_gives_no_old_one_when_it_goes_on(upstream, tmp_path):
+    async with two_workers(upstream, tmp_path) as node, Callers(node) as callers:
+        await callers.ask()
+        before = [await callers.ask() for _ in range(40)]
+        os.kill(node.workers[0], signal.SIGSTOP)
+        status, _, _ = await node.post("/-/cache/purge", {"model": "m"}, node.admin_headers)
+        callers.begin(40)
+        os.kill(node.workers[0], signal.SIGCONT)
+        after = await callers.told()
+
+    assert status == 200
+    assert {one.body for one in before}.isdisjoint(one.body for one in after)
+
+
 async def test_a_reload_is_in_force_in_every_worker_when_it_is_answered(upstream, tmp_path):
     async with two_workers(upstream, tmp_path) as node, Callers(node) as callers:
         before = [await callers.ask() for _ in range(10)]

@@ -70,8 +70,9 @@ class Gated:
         await whole(writer, json.dumps(chat(call.json, f"call {serial}")).encode())
 
 
-async def followed(client: Client, times: int = 1) -> None:
-    await until(lambda: client.node.lease.following == times)
+async def followed(leader: Client) -> None:
+    """Returns once the other process is aboard the flight that one caller of the leader began."""
+    await until(lambda: any(len(flight.riders) == 2 for flight in leader.node.flights._all))
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -82,7 +83,7 @@ async def test_one_call_serves_the_callers_of_both(upstream, tmp_path, streamed)
         first = asyncio.create_task(one.chat("hello", stream=streamed))
         await upstream.called(1)
         others = [asyncio.create_task(other.chat("hello", stream=streamed)) for _ in range(3)]
-        await followed(other)
+        await followed(one)
         gated.gate.set()
         told = await asyncio.gather(first, *others)
 
@@ -98,12 +99,33 @@ async def test_whole_and_streamed_callers_share_a_call_too(upstream, tmp_path):
         first = asyncio.create_task(one.chat("hello", stream=True))
         await upstream.called(1)
         second = asyncio.create_task(other.chat("hello"))
-        await followed(other)
+        await followed(one)
         gated.gate.set()
         told = await asyncio.gather(first, second)
 
     assert len(upstream.calls) == 1
     assert told[0].text == told[1].text == "some words to say"
+
+
+async def test_a_long_answer_comes_through_byte_for_byte(upstream, tmp_path):
+    gate = asyncio.Event()
+
+    async def long(call, writer, serial):
+        await gate.wait()
+        await whole(writer, json.dumps(chat(call.json, "0123456789" * 300_000)).encode())
+
+    upstream.on("m", long)
+    async with two(tmp_path, in_front_of(upstream.url)) as (one, other):
+        first = asyncio.create_task(one.chat("hello"))
+        await upstream.called(1)
+        second = asyncio.create_task(other.chat("hello"))
+        await followed(one)
+        gate.set()
+        told = await asyncio.gather(first, second)
+
+    assert told[0].body == told[1].body
+    assert len(told[1].text) == 3_000_000
+    assert len(upstream.calls) == 1
 
 
 async def test_a_follower_gets_what_has_come_before_the_rest_comes(upstream, tmp_path):
@@ -133,7 +155,7 @@ async def test_what_one_kept_is_a_hit_in_the_memory_of_the_other(upstream, tmp_p
         first = asyncio.create_task(one.chat("hello"))
         await upstream.called(1)
         second = asyncio.create_task(other.chat("hello"))
-        await followed(other)
+        await followed(one)
         gated.gate.set()
         told = await first, await second
         again = await other.chat("hello")
@@ -157,7 +179,7 @@ async def test_an_error_of_the_origin_is_told_to_both(upstream, tmp_path):
         first = asyncio.create_task(one.chat("hello"))
         await upstream.called(1)
         second = asyncio.create_task(other.chat("hello"))
-        await followed(other)
+        await followed(one)
         gate.set()
         told = await asyncio.gather(first, second)
 
@@ -181,7 +203,7 @@ async def test_a_follower_keeps_a_call_alive_whose_first_caller_left(upstream, t
         first = asyncio.create_task(one.chat("hello"))
         await upstream.called(1)
         second = asyncio.create_task(other.chat("hello"))
-        await followed(other)
+        await followed(one)
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
         gated.gate.set()
@@ -198,7 +220,7 @@ async def test_a_call_ends_when_the_last_caller_of_all_processes_has_left(upstre
         first = asyncio.create_task(one.chat("hello"))
         await upstream.called(1)
         second = asyncio.create_task(other.chat("hello"))
-        await followed(other)
+        await followed(one)
         for asking in (first, second):
             asking.cancel()
         await asyncio.gather(first, second, return_exceptions=True)
@@ -262,7 +284,7 @@ async def test_a_leader_that_closes_is_followed_by_another(upstream, tmp_path):
         first = asyncio.create_task(one.chat("hello"))
         await upstream.called(1)
         others = [asyncio.create_task(other.chat("hello")) for _ in range(5)]
-        await followed(other)
+        await followed(one)
         await one.node.flights.close()
         await one.node.lease.close()
         await upstream.called(2)
@@ -319,7 +341,7 @@ async def test_a_folder_with_a_long_name_has_sockets_too(upstream, tmp_path):
         first = asyncio.create_task(one.chat("hello"))
         await upstream.called(1)
         second = asyncio.create_task(other.chat("hello"))
-        await followed(other)
+        await followed(one)
         gated.gate.set()
         await asyncio.gather(first, second)
 

@@ -45,7 +45,7 @@ class SharedLease:
         try:
             self._sockets = Sockets(folder)
             self._slot = Slot(folder)
-            self._locks = Locks(folder / "locks", self._slot.number)
+            self._locks = Locks(folder, self._slot.number)
         except OSError as e:
             raise StoreError(f"the folder {folder} for shared flights can't be used: {e.strerror or e}") from None
 
