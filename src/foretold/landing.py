@@ -17,7 +17,7 @@ from foretold.errors import Malformed
 from foretold.fields import by_name
 from foretold.memo import Named
 from foretold.ports import Asked, Incoming
-from foretold.projections import shapes
+from foretold.projections import glance, shapes
 from foretold.projections.fold import NotAnAnswer
 
 
@@ -126,7 +126,7 @@ def _judged(asked: Asked, status: int, content_type: str, body: bytes, shape: st
             events, rest = split(body)
             if not ends_cleanly(events, rest):
                 return None, "no-clean-end"
-            return shapes.WHOLE_OF[asked.operation](events), None
+            return glance.OF[asked.operation](events) or shapes.WHOLE_OF[asked.operation](events), None
         if is_json(content_type):
             check_limits(body)
             return orjson.loads(body), None
