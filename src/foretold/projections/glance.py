@@ -6,6 +6,7 @@ least bit unusual (a tool call, an error, a member of another kind) is left to t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -54,6 +55,7 @@ class _TextChunk(msgspec.Struct):
 # A longer event, or one of more brackets, is unusual.
 _LONGEST = 16 * 1024
 _MOST_BRACKETS = 32
+_MINUS_ZERO = re.compile(r"-0[ \t\r\n]*[,}\]]")
 
 C = TypeVar("C", _ChatChunk, _TextChunk)
 
@@ -100,7 +102,7 @@ class _Unusual(Exception):
 
 def _place(index: Any) -> int:
     # Declared as anything, since a float that is whole would be taken for an int.
-    if type(index) is not int:
+    if type(index) is not int or not 0 <= index < 10**14:
         raise _Unusual
     return index
 
@@ -112,6 +114,8 @@ def _chunks(events: Iterable[Event], kind: type[C]) -> Iterator[C]:
             continue
         if len(told) > _LONGEST or told.count("{") + told.count("[") > _MOST_BRACKETS:
             raise _Unusual
+        if "-0" in told and _MINUS_ZERO.search(told):
+            raise _Unusual  # a number whose text counts, and no index
         try:
             yield msgspec.convert(orjson.loads(told), kind)
         except (orjson.JSONDecodeError, msgspec.ValidationError):
