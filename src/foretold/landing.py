@@ -123,10 +123,13 @@ def _judged(asked: Asked, status: int, content_type: str, body: bytes, shape: st
         if shape == "events":
             if asked.operation not in shapes.WHOLE_OF:
                 return None, "events"
+            glanced = glance.OF[asked.operation](body)
+            if glanced is not None:
+                return glanced, None
             events, rest = split(body)
             if not ends_cleanly(events, rest):
                 return None, "no-clean-end"
-            return glance.OF[asked.operation](events) or shapes.WHOLE_OF[asked.operation](events), None
+            return shapes.WHOLE_OF[asked.operation](events), None
         if is_json(content_type):
             check_limits(body)
             return orjson.loads(body), None

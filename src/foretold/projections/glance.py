@@ -7,13 +7,13 @@ least bit unusual (a tool call, an error, a member of another kind) is left to t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import msgspec
 import orjson
 
-from foretold.contract.events import DONE, Event
+from foretold.contract.events import DONE
 
 
 class _Delta(msgspec.Struct, forbid_unknown_fields=True):
@@ -52,21 +52,25 @@ class _TextChunk(msgspec.Struct):
     error: None = None
 
 
+_DONE = b"data: " + DONE.encode()
 # A longer event, or one of more brackets, is unusual.
 _LONGEST = 16 * 1024
 _MOST_BRACKETS = 32
-_MINUS_ZERO = re.compile(r"-0[ \t\r\n]*[,}\]]")
+_MINUS_ZERO = re.compile(rb"-0[ \t\r\n]*[,}\]]")
 
 C = TypeVar("C", _ChatChunk, _TextChunk)
 
 
-def of_chat(events: Iterable[Event]) -> dict[str, Any] | None:
-    """A chat completion that rule P1 judges as it would the one that is told, with the same usage; None: fold it."""
+def of_chat(transcript: bytes) -> dict[str, Any] | None:
+    """A chat completion that rule P1 judges as it would the one that is told, with the same usage.
+
+    None for a transcript that is to be folded, also for one without a clean end.
+    """
     finish: dict[int, str | None] = {}
     content: dict[int, str] = {}
     usage = None
     try:
-        for chunk in _chunks(events, _ChatChunk):
+        for chunk in _chunks(transcript, _ChatChunk):
             usage = usage if chunk.usage is None else chunk.usage
             for choice in chunk.choices:
                 at = _place(choice.index)
@@ -79,13 +83,13 @@ def of_chat(events: Iterable[Event]) -> dict[str, Any] | None:
     return {"choices": choices, "usage": usage}
 
 
-def of_completion(events: Iterable[Event]) -> dict[str, Any] | None:
+def of_completion(transcript: bytes) -> dict[str, Any] | None:
     """The same for a text completion."""
     finish: dict[int, str | None] = {}
     text: dict[int, str] = {}
     usage = None
     try:
-        for chunk in _chunks(events, _TextChunk):
+        for chunk in _chunks(transcript, _TextChunk):
             usage = usage if chunk.usage is None else chunk.usage
             for choice in chunk.choices:
                 at = _place(choice.index)
@@ -107,17 +111,20 @@ def _place(index: Any) -> int:
     return index
 
 
-def _chunks(events: Iterable[Event], kind: type[C]) -> Iterator[C]:
+def _chunks(transcript: bytes, kind: type[C]) -> Iterator[C]:
+    """The events of a transcript whose every event is one line of data, the last `[DONE]`."""
+    *events, done, rest = transcript.split(b"\n\n") if transcript.count(b"\n\n") > 1 else (b"", b"", b"-")
+    if done != _DONE or rest or b"\r" in transcript:
+        raise _Unusual
     for event in events:
-        told = event.data
-        if told is None or told == DONE:
-            continue
-        if len(told) > _LONGEST or told.count("{") + told.count("[") > _MOST_BRACKETS:
+        if not event.startswith(b"data: ") or b"\n" in event or event == _DONE:
             raise _Unusual
-        if "-0" in told and _MINUS_ZERO.search(told):
+        if len(event) > _LONGEST or event.count(b"{") + event.count(b"[") > _MOST_BRACKETS:
+            raise _Unusual
+        if b"-0" in event and _MINUS_ZERO.search(event):
             raise _Unusual  # a number whose text counts, and no index
         try:
-            yield msgspec.convert(orjson.loads(told), kind)
+            yield msgspec.convert(orjson.loads(event[6:]), kind)
         except (orjson.JSONDecodeError, msgspec.ValidationError):
             raise _Unusual from None
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from foretold.contract import storable
-from foretold.contract.events import split
+from foretold.contract.events import ends_cleanly, split
 from foretold.projections import glance, shapes
 from foretold.projections.fold import NotAnAnswer
 from tests.contract import strategies
@@ -18,10 +18,11 @@ from tests.contract.random_answers import Answers
 
 def agrees(operation: str, transcript: bytes) -> bool:
     """Whether there was a glance; it must say what the fold says."""
-    events, _ = split(transcript)
-    glanced = glance.OF[operation](events)
+    glanced = glance.OF[operation](transcript)
     if glanced is None:
         return False
+    events, rest = split(transcript)
+    assert ends_cleanly(events, rest)
     folded = shapes.WHOLE_OF[operation](events)
     for limited in (True, False):
         verdicts = [storable.why_not(operation, 200, value, limited=limited) for value in (glanced, folded)]
@@ -95,6 +96,22 @@ def test_usual_transcripts_get_a_glance_and_the_same_verdict(parts):
     ],
 )
 def test_whatever_is_unusual_is_left_to_the_fold(event):
-    events, _ = split(b"data: " + event + b"\n\n")
+    assert glance.of_chat(b"data: " + event + b"\n\ndata: [DONE]\n\n") is None
 
-    assert glance.of_chat(events) is None
+
+@pytest.mark.parametrize(
+    "transcript",
+    [
+        b"",
+        b"data: [DONE]",
+        b'data: {"choices":[]}\n\n',
+        b'data: {"choices":[]}\n\ndata: [DONE]\n\ndata: [DONE]\n\n',
+        b'data: {"choices":[]}\n\ndata: [DONE]\n\n: late\n\n',
+        b'data: {"choices":[]}\r\n\r\ndata: [DONE]\n\n',
+        b'data: {"choices":\ndata: []}\n\ndata: [DONE]\n\n',
+        b'event: odd\ndata: {"choices":[]}\n\ndata: [DONE]\n\n',
+        b'data: {"choices":[],"x":"\xff"}\n\ndata: [DONE]\n\n',
+    ],
+)
+def test_a_transcript_without_a_clean_end_or_of_other_lines_is_left_to_the_fold(transcript):
+    assert glance.of_chat(transcript) is None
