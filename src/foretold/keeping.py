@@ -33,7 +33,7 @@ class Keeping:
             return "header-too-long"
         if not self.takes(len(blob)):
             return "too-long"
-        is_kept = self._tiers.keep_in_memory(record, blob, body_sha256)
+        is_kept = self._tiers.keep_in_memory(record, body_sha256)
         lifetimes = lifetimes_of(record)
         keep_s = kv_expiration_s(judge(record.made_ms, lifetimes, self._now_ms()), lifetimes)
         for queue in self._queues:

@@ -159,7 +159,7 @@ class SharedLease:
                 elif not can_be_followed(led.flight, usage=asked.usage):
                     writer.write(written(Refused(may_change=False)))
                 else:
-                    await host(led.flight, reader, writer, tags=led.tags, record_head=self._record_head)
+                    await host(led.flight, reader, writer, tags=led.tags, record_head=led.head_of)
             case Purged():
                 self._generations.look()
                 if asked.key is not None and self._forget is not None:
@@ -170,9 +170,9 @@ class SharedLease:
                 raise Broken("no question")
         await writer.drain()
 
-    def _record_head(self, flight: Flight) -> bytes:
-        """The sealed head of what a flight has landed, if it is still at hand."""
-        blob = self._tiers.memory.get_now(flight.key) or self._keeping.waiting(flight.key)
+    def record_head(self, flight: Flight) -> bytes:
+        """The sealed head of what a flight has landed, while it is on its way to the disk."""
+        blob = self._keeping.waiting(flight.key)
         return b"" if blob is None else blob[: len(blob) - flight.held_bytes]
 
     async def _announce_to(self, number: int, key: str | None) -> None:
@@ -205,6 +205,7 @@ class _Led:
         self.tags: dict[str, str] = {}
         self.flight: Flight | None = None
         self._lease = lease
+        self._record_head = b""
 
     def follow(self, namespace: str, *, usage: bool) -> Following | None:
         return None
@@ -217,9 +218,14 @@ class _Led:
     def give_back(self) -> None:
         self._lease.release(self)
 
+    def head_of(self, flight: Flight) -> bytes:
+        """The sealed head of the record that the flight became, if it is at hand."""
+        return self._record_head or self._lease.record_head(flight)
+
     def _ended(self, task: asyncio.Task[None]) -> None:
         assert self.flight is not None
         if self.flight.landed_whole and self.flight.why_not_kept is None:
+            self._record_head = self._lease.record_head(self.flight)
             self._lease.settle(self)
         else:
             self._lease.release(self)
