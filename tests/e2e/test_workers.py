@@ -352,6 +352,34 @@ async def test_a_worker_started_after_a_reload_has_the_settings_now_in_force(ups
     assert not any("; hit" in one.cache_status for one in told)
 
 
+async def test_a_hangup_of_the_parent_is_heard_by_every_worker(upstream, tmp_path):
+    async with two_workers(upstream, tmp_path) as node, Callers(node) as callers:
+        await callers.ask()
+        (tmp_path / "given.toml").write_text(settings_for(upstream.url, 'mode = "observe"'))
+        node.process.send_signal(signal.SIGHUP)
+        for _ in range(1000):
+            if (await node.stats())["mode"] == "observe":
+                break
+        told = await asyncio.gather(*(callers.ask() for _ in range(20)))
+
+    assert not any("; hit" in one.cache_status for one in told)
+
+
+async def test_a_worker_that_died_of_its_memory_twice_goes_on_without_the_disk(upstream, tmp_path):
+    async with two_workers(upstream, tmp_path) as node, Callers(node) as callers:
+        for times in (1, 2):
+            rows = (await node.stats())["workers"]
+            os.kill(rows[0]["pid"], signal.SIGSEGV)
+            for _ in range(2000):
+                counted = await node.stats()
+                if counted["restarts"] == times and all(row["ready"] and row["answered"] for row in counted["workers"]):
+                    break
+        told = await asyncio.gather(*(callers.ask() for _ in range(20)))
+
+    assert [row["tiers"] for row in counted["workers"]] == [["memory"], ["memory", "disk"]]
+    assert {one.status for one in told} == {200}
+
+
 async def test_counts_add_up_whichever_worker_is_asked(upstream, tmp_path):
     async with two_workers(upstream, tmp_path) as node, Callers(node) as callers:
         callers.begin(100)

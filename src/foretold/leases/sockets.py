@@ -15,7 +15,8 @@ LONGEST_PATH = 103
 
 _SUFFIX = ".sock"
 _CREDENTIALS = struct.Struct("3i")
-_BACKLOG = 128
+# As many keys as may be asked for at once; the kernel has a limit of its own, net.core.somaxconn.
+_BACKLOG = 4096
 
 
 class NotOurs(OSError):

@@ -179,6 +179,7 @@ class Parent:
                 "answered": one is not None,
                 "received": seat.last_stats["received"] if seat.last_stats is not None else 0,
                 "flights": seat.last_stats["flights"] if seat.last_stats is not None else 0,
+                "tiers": [tier["name"] for tier in seat.last_stats["tiers"]] if seat.last_stats is not None else [],
             }
             for seat, one in zip(self.seats, told, strict=True)
         ]
