@@ -84,7 +84,7 @@ def memory_needed(config: Config) -> tuple[int, str]:
         "memory tier": memory_limit(config),
         "bodies": config.server.bodies_together,
         "models": sum(m.memory_bytes for m in models) + (SMOLLM2.size_bytes if models else 0),
-        "the node itself": _NODE_ITSELF,
+        "the node itself": _NODE_ITSELF * config.server.workers,
     }
     return sum(parts.values()), ", ".join(
         f"{name} {size(count // MIB * MIB)}" for name, count in parts.items() if count
