@@ -8,11 +8,12 @@ import pytest
 
 from foretold.contract.record import pack
 from foretold.errors import StoreError
-from foretold.keeping import QUEUE_BYTES, Keeping
+from foretold.keeping import Keeping
 from foretold.stores.disk import DiskStore
 from foretold.stores.memory import MemoryStore
 from foretold.tier import Tier
 from foretold.tiers import Tiers
+from foretold.waiting import QUEUE_BYTES
 from tests.clock import Clock
 from tests.fakes.records import NAMESPACE, SECRET, record
 
