@@ -38,14 +38,16 @@ class MemoryStore:
         self._now_ms = now_ms
         self._entries: OrderedDict[str, Entry] = OrderedDict()
         self._shares: Shares | None = None
-        self._share_percent = 100
+        # Of the limit, what one owner may hold.
+        # Of the limit: what one owner may hold.
+        self.percent = 100
 
     def share(self, percent: int) -> None:
         """From now on one owner holds at most so many hundredths of the limit; 100 lets any have all of it."""
-        if percent == self._share_percent:
+        if percent == self.percent:
             return
         before_bytes = self._overhead_bytes
-        self._share_percent = percent
+        self.percent = percent
         self._shares = Shares(self.limit_bytes * percent // 100) if percent < 100 else None
         self.held_bytes += (self._overhead_bytes - before_bytes) * len(self._entries)
         if self._shares is not None:
