@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "src"))
 
 from cases import CHAT, NEW, NUMBER  # noqa: E402 - the sources of this tree come first
+from msgspec.structs import replace  # noqa: E402
 from servers import Mock  # noqa: E402
 
 from foretold.assemble import assemble  # noqa: E402

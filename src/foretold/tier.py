@@ -26,6 +26,8 @@ WRITE_DEADLINE_S = 10.0
 # Beyond those whose failing opens the breaker, who waits at the same time waits only for what the tier usually takes.
 _CROWD_SHARE = 0.1
 _CROWD_TIMES = 4
+# An answer that came while the loop stood still is here, but takes some turns to be told.
+_LAST_TURNS = 3
 
 _log = logging.getLogger("foretold")
 
@@ -255,11 +257,15 @@ class Tier:
         task = asyncio.ensure_future(asked)
         self._keep(task)
         try:
-            done, _ = await asyncio.wait([task], timeout=seconds)
+            await asyncio.wait([task], timeout=seconds)
+            for _ in range(_LAST_TURNS):
+                if task.done():
+                    break
+                await asyncio.sleep(0)
         except asyncio.CancelledError:
             task.cancel()
             raise
-        if not done:
+        if not task.done():
             task.cancel()
             raise TimeoutError
         error = None if task.cancelled() else task.exception()

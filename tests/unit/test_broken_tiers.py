@@ -234,6 +234,25 @@ async def test_a_tier_that_fails_every_third_time_is_left_out():
     await world.close()
 
 
+async def test_a_loop_that_stood_still_is_no_failure_of_the_tier():
+    world = World()
+    loop = asyncio.get_running_loop()
+
+    async def soon(name):
+        came = loop.create_future()
+        loop.call_later(DEADLINE_S / 10, came.set_result, None)
+        await came
+        await asyncio.sleep(0)
+
+    world.store.get = soon
+    looking = [asyncio.create_task(world.timed_look(number)) for number in range(FAILURES)]
+    loop.call_soon(lambda: loop.call_soon(time.sleep, 2 * DEADLINE_S))
+    await asyncio.gather(*looking)
+
+    assert (world.tier.counts.misses, world.tier.counts.errors) == (FAILURES, 0)
+    await world.close()
+
+
 async def test_a_caller_who_leaves_is_no_failure_of_the_tier_and_counts_add_up():
     world = World("hangs")
     looking = [asyncio.create_task(world.timed_look(number)) for number in range(10)]

@@ -11,7 +11,7 @@ from foretold.stores.shares import Shares
 # Measured by bench/memory.py: a name of 64 characters, a dict slot and an entry.
 ENTRY_OVERHEAD_BYTES = 400
 # The same where owners have shares: a slot of a second dict.
-SHARE_OVERHEAD_BYTES = 150
+SHARE_OVERHEAD_BYTES = 100
 
 
 class Entry:
