@@ -91,11 +91,13 @@ def assemble(
     upstreams = {u.name: upstream_of(u) for u in config.upstreams}
     memory, below, set_aside = _stores(config, folder, now_ms)
     tiers = Tiers(memory, below, secret=secret, now_ms=now_ms)
+    keeping = Keeping(tiers, secret=secret, largest_bytes=config.cache.record_limit, now_ms=now_ms)
+    keeping.share(share_of(config))
     node = Node(
         scope=scope_of(config, secret),
         routes=routes_of(config, upstreams, local),
         tiers=tiers,
-        keeping=Keeping(tiers, secret=secret, largest_bytes=config.cache.record_limit, now_ms=now_ms),
+        keeping=keeping,
         generations=FileGenerations(folder.generations, secret),
         counters=Counters(),
         now_ms=now_ms,
@@ -110,6 +112,16 @@ def local_models_of(config: Config, model_files: Mapping[str, Path], run_folder:
 
 def scope_of(config: Config, secret: bytes) -> Scope:
     return Scope(secret, tenants={k.sha256: k.tenant for k in config.api_keys} if config.api_keys else None)
+
+
+def share_of(config: Config) -> int:
+    """The percent of a tier that one tenant may take.
+
+    Where no API keys are set, callers name themselves, so that a share would bound nobody.
+    """
+    if config.cache.tenant_share is not None:
+        return config.cache.tenant_share
+    return 50 if len({key.tenant for key in config.api_keys}) > 1 else 100
 
 
 def doors_of(config: Config) -> Doors:
@@ -189,6 +201,7 @@ def _route(settings: RouteSettings, config: Config, origins: Mapping[str, Origin
         path=settings.path,
         shared=settings.scope == "shared",
         stores=settings.store,
+        waits_for_second=settings.admit == "second",
         lifetimes=Lifetimes(
             _or(settings.fresh, cache.fresh),
             _or(settings.stale_while_revalidate, cache.stale_while_revalidate),

@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from foretold.assemble import Assembled, doors_of, routes_of, scope_of, upstream_of
+from foretold.assemble import Assembled, doors_of, routes_of, scope_of, share_of, upstream_of
 from foretold.config.settings import Config
 from foretold.dialects.table import Dialects
 from foretold.origins.upstream import Upstream
@@ -25,7 +25,7 @@ from foretold.server.models import Models
 _LIVE = {
     "": frozenset({"mode", "undeclared", "upstreams", "routes", "api_keys"}),
     "server": frozenset({"open", "hosts", "allowed_origins"}),
-    "cache": frozenset({"fresh", "stale_while_revalidate", "stale_if_error"}),
+    "cache": frozenset({"fresh", "stale_while_revalidate", "stale_if_error", "tenant_share"}),
 }
 
 
@@ -82,6 +82,7 @@ class Live:
             routes=routes_of(config, self.upstreams, self._assembled.local),
             only_observes=config.mode == "observe",
         )
+        node.keeping.share(share_of(config))
         self.app.change(guard=self._guard(config), models=self._models())
         self._close_later(before, now)
         self._config = _with_live_of(now, config)

@@ -19,6 +19,7 @@ from foretold import deliver, naming, policy, ready
 from foretold.answer import Answer, Hit
 from foretold.contract.generations import NEVER_PURGED, caller_tag, implicit_tags
 from foretold.contract.status import CacheStatus
+from foretold.doorkeeper import Doorkeeper
 from foretold.errors import NotKept
 from foretold.flight import Flights, Ride
 from foretold.forwarding import asking_for_usage, forwarded
@@ -82,6 +83,7 @@ class Node:
         self.counters = counters
         self.memo = Memo()
         self.flights = Flights()
+        self.doorkeeper = Doorkeeper(now_ms=now_ms)
         self.only_observes = only_observes
         self.workshop = Workshop(tiers)
         self._now_ms = now_ms
@@ -147,7 +149,7 @@ class Node:
             return await self._pass(prepared, outcome)
         found = prepared.found
         if found is None and prepared.permit.may_read and self.tiers.has_far:
-            found = await self.tiers.look_far(named.key, named.query.namespace)
+            found = await self.tiers.look_far(named.key, named.query.namespace, owner=named.namespaces.tenant)
         if found is not None:
             hit = await self._made(found, named)
             if isinstance(hit, Hit) and self.only_observes:
@@ -166,7 +168,11 @@ class Node:
             return await self._pass(self._observed(prepared, None, outcome), outcome)
         if ride is not None:
             return await self._ride(ride, named, replace(status, collapsed=True), outcome)
-        return await self._ride(self._fly(prepared.head, asked, named), named, status, outcome)
+        is_first_sight = self._is_first_sight(named)
+        if is_first_sight:
+            status = replace(status, detail=status.detail or "first-sight")
+        ride = self._fly(prepared.head, asked, named, is_first_sight=is_first_sight)
+        return await self._ride(ride, named, status, outcome)
 
     def change(self, *, scope: Scope, routes: Routes, only_observes: bool) -> None:
         """From the next request on these decide: nothing that was remembered by the old ones is known any more."""
@@ -187,7 +193,7 @@ class Node:
 
     def _look(self, named: Named) -> Hit | Unmade | Unusable | None:
         """What memory and disk have of a query, if anything."""
-        found = self.tiers.look_near(named.key, named.query.namespace)
+        found = self.tiers.look_near(named.key, named.query.namespace, owner=named.namespaces.tenant)
         return None if found is None else self._hit(found, named)
 
     async def _made(self, found: Found, named: Named) -> Hit | Unusable:
@@ -218,7 +224,13 @@ class Node:
             self.tiers.corrupt += 1
             return Unusable("uri-miss")
 
-    def _fly(self, head: Head, asked: Asked, named: Named) -> Ride:
+    def _is_first_sight(self, named: Named) -> bool:
+        """Whether an answer won't be kept because nobody asked for it before, nor is one kept that it would replace."""
+        if not named.route.waits_for_second or self.tiers.in_memory(named.key, named.query.namespace) is not None:
+            return False
+        return not self.doorkeeper.met(named.key)
+
+    def _fly(self, head: Head, asked: Asked, named: Named, *, is_first_sight: bool) -> Ride:
         route, table = named.route, self.generations.now()
         asked, tells_usage = asking_for_usage(asked, route)
         beside = forwarded(head, asked, route)
@@ -233,6 +245,7 @@ class Node:
             tags={tag: table.get(tag, NEVER_PURGED) for tag in tags},
             asked_ms=self._now_ms(),
             asked_for_usage=tells_usage,
+            is_first_sight=is_first_sight,
         )
 
         return self.flights.start(
