@@ -60,6 +60,11 @@ class Client:
         self.node = assembled.node
         self._session = aiohttp.ClientSession(auto_decompress=False)
 
+    async def rest(self) -> None:
+        """Closes this client's own connections; it makes new ones when it asks again."""
+        await self._session.close()
+        self._session = aiohttp.ClientSession(auto_decompress=False)
+
     async def send(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> Answered:

@@ -5,6 +5,7 @@ One table names every path, its method and whether it is open; a test walks it.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 from collections.abc import Awaitable, Callable
@@ -102,7 +103,7 @@ class Admin:
         return _json({"ready": ready}, status=200 if ready else 503)
 
     async def _stats(self, request: Request, body: bytes) -> Reply:
-        return _json(stats(self._node))
+        return _json({**stats(self._node), "tasks": len(asyncio.all_tasks())})
 
     async def _metrics(self, request: Request, body: bytes) -> Reply:
         text = metrics(self._node)
