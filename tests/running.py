@@ -61,6 +61,11 @@ class Client:
         self.node = assembled.node
         self._session = aiohttp.ClientSession(auto_decompress=False)
 
+    async def rest(self) -> None:
+        """Closes this client's own connections; it makes new ones when it asks again."""
+        await self._session.close()
+        self._session = aiohttp.ClientSession(auto_decompress=False)
+
     async def send(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> Answered:
@@ -108,14 +113,15 @@ async def running(
     config = load(settings)
     sock = bind("127.0.0.1", 0)
     port = sock.getsockname()[1]
-    config = dataclasses.replace(config, server=dataclasses.replace(config.server, port=port))
+    workers = 2 if shares_flights else 1
+    server = dataclasses.replace(config.server, port=port, workers=workers)
+    config = dataclasses.replace(config, server=server)
     assembled = assemble(
         config,
         DataFolder(folder),
         model_files={},
         run_folder=folder,
         now_ms=now_ms,
-        shares_flights=shares_flights,
     )
     await assembled.node.lease.open(assembled.node.forget)
     url = f"http://127.0.0.1:{port}"

@@ -66,13 +66,12 @@ def assemble(
     run_folder: Path,
     now_ms: Callable[[], int] = wall_ms,
     local: Mapping[str, LocalOrigin] | None = None,
-    shares_flights: bool = False,
 ) -> Assembled:
     """A node that is not serving yet.
 
     `model_files` are the verified weights of each local model; `run_folder`, of this user alone, takes their sockets.
-    `local` are models that another process runs, instead.  Whoever shares flights with the other processes of its data
-    folder must open `node.lease`.  Raises ConfigError or StoreError.
+    `local` are models that another process runs, instead.  The lease of a node with several workers is to be
+    opened.  Raises ConfigError or StoreError.
     """
     secret = folder.secret()
     models: tuple[LocalModel, ...] = ()
@@ -82,8 +81,15 @@ def assemble(
     upstreams = {u.name: upstream_of(u) for u in config.upstreams}
     memory, below, set_aside = _stores(config, folder, now_ms)
     tiers = Tiers(memory, below, secret=secret, now_ms=now_ms)
-    keeping = Keeping(tiers, secret=secret, largest_bytes=config.cache.record_limit, now_ms=now_ms)
+    keeping = Keeping(
+        tiers,
+        secret=secret,
+        largest_bytes=config.cache.record_limit,
+        now_ms=now_ms,
+        writers=config.server.workers,
+    )
     generations = FileGenerations(folder.generations, secret)
+    keeping.share(share_of(config))
     node = Node(
         scope=scope_of(config, secret),
         routes=routes_of(config, upstreams, local),
@@ -94,7 +100,7 @@ def assemble(
         now_ms=now_ms,
         only_observes=config.mode == "observe",
         lease=SharedLease(folder.flights, tiers, keeping, generations=generations)
-        if shares_flights and can_lock()
+        if config.server.workers > 1 and can_lock()
         else ALONE,
     )
     return Assembled(node, secret, folder.admin_token(), models, local, upstreams, set_aside)
@@ -102,6 +108,16 @@ def assemble(
 
 def scope_of(config: Config, secret: bytes) -> Scope:
     return Scope(secret, tenants={k.sha256: k.tenant for k in config.api_keys} if config.api_keys else None)
+
+
+def share_of(config: Config) -> int:
+    """The percent of a tier that one tenant may take.
+
+    Where no API keys are set, callers name themselves, so that a share would bound nobody.
+    """
+    if config.cache.tenant_share is not None:
+        return config.cache.tenant_share
+    return 50 if len({key.tenant for key in config.api_keys}) > 1 else 100
 
 
 def doors_of(config: Config) -> Doors:
@@ -174,6 +190,7 @@ def _route(settings: RouteSettings, config: Config, origins: Mapping[str, Origin
         path=settings.path,
         shared=settings.scope == "shared",
         stores=settings.store,
+        waits_for_second=settings.admit == "second",
         lifetimes=Lifetimes(
             _or(settings.fresh, cache.fresh),
             _or(settings.stale_while_revalidate, cache.stale_while_revalidate),

@@ -33,8 +33,8 @@ class Turn(Protocol):
     @property
     def is_taken(self) -> bool: ...
 
-    def follow(self, namespace: str, *, usage: bool) -> Following | None:
-        """The flight of another process, or None where this one flies."""
+    def follow(self, namespace: str, *, owner: str, usage: bool) -> Following | None:
+        """The flight of another process, or None where this one flies; what it brings counts to the owner's share."""
         ...
 
     def lead(self, flight: Flight, namespace: str, *, tags: dict[str, str]) -> None:
@@ -72,7 +72,7 @@ class _Alone:
     def turn(self, key: str) -> Turn:
         return self
 
-    def follow(self, namespace: str, *, usage: bool) -> Following | None:
+    def follow(self, namespace: str, *, owner: str, usage: bool) -> Following | None:
         return None
 
     def lead(self, flight: Flight, namespace: str, *, tags: dict[str, str]) -> None: ...

@@ -12,10 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from foretold.assemble import Assembled, doors_of, routes_of, scope_of, upstream_of
+from foretold.assemble import Assembled, doors_of, routes_of, scope_of, share_of, upstream_of
 from foretold.config.settings import Config
 from foretold.dialects.table import Dialects
-from foretold.node import Node
 from foretold.observe.stats import stats
 from foretold.origins.upstream import Upstream
 from foretold.purging import Purging
@@ -28,7 +27,7 @@ from foretold.server.models import Models
 _LIVE = {
     "": frozenset({"mode", "undeclared", "upstreams", "routes", "api_keys"}),
     "server": frozenset({"open", "hosts", "allowed_origins"}),
-    "cache": frozenset({"fresh", "stale_while_revalidate", "stale_if_error"}),
+    "cache": frozenset({"fresh", "stale_while_revalidate", "stale_if_error", "tenant_share"}),
 }
 
 
@@ -102,14 +101,15 @@ class Live:
             routes=routes_of(config, self.upstreams, self._assembled.local),
             only_observes=config.mode == "observe",
         )
+        node.keeping.share(share_of(config))
         self.app.change(guard=self._guard(config), models=self._models())
         self._close_later(before, now)
         self._config = _with_live_of(now, config)
         return reloaded
 
-    @property
-    def node(self) -> Node:
-        return self._assembled.node
+    def counts(self) -> dict[str, Any]:
+        """Those of this process."""
+        return {**stats(self._assembled.node), "tasks": len(asyncio.all_tasks())}
 
     async def close(self) -> None:
         """Closes what earlier settings left; the node closes its own."""
@@ -118,7 +118,7 @@ class Live:
         await asyncio.gather(*self._closing, return_exceptions=True)
 
     async def _stats(self) -> dict[str, Any]:
-        return stats(self._assembled.node)
+        return self.counts()
 
     async def _reloaded(self) -> dict[str, object]:
         return dataclasses.asdict(self.reload())

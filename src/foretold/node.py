@@ -19,6 +19,7 @@ from foretold import deliver, naming, policy, ready
 from foretold.answer import Answer, Hit
 from foretold.contract.generations import NEVER_PURGED, caller_tag, implicit_tags
 from foretold.contract.status import CacheStatus
+from foretold.doorkeeper import Doorkeeper
 from foretold.errors import LeaderLost, NotKept
 from foretold.flight import Flights, Ride
 from foretold.forwarding import asking_for_usage, forwarded
@@ -87,6 +88,7 @@ class Node:
         self.counters = counters
         self.memo = Memo()
         self.flights = Flights()
+        self.doorkeeper = Doorkeeper(now_ms=now_ms)
         self.only_observes = only_observes
         self.workshop = Workshop(tiers)
         self.lease = lease
@@ -153,7 +155,7 @@ class Node:
             return await self._pass(prepared, outcome)
         found = prepared.found
         if found is None and prepared.permit.may_read and self.tiers.has_far:
-            found = await self.tiers.look_far(named.key, named.query.namespace)
+            found = await self.tiers.look_far(named.key, named.query.namespace, owner=named.namespaces.tenant)
         if found is not None:
             hit = await self._made(found, named)
             if isinstance(hit, Hit) and self.only_observes:
@@ -186,16 +188,15 @@ class Node:
     async def close(self) -> None:
         await self.flights.close()
         # What landed just now is given to others until they can find it themselves.
-        await self.keeping.flush()
-        await self.lease.close()
         await self.keeping.close()
+        await self.lease.close()
         await self.tiers.close()
         for route in self.routes:
             await route.origin.close()
 
     def _look(self, named: Named) -> Hit | Unmade | Unusable | None:
         """What memory and disk have of a query, if anything."""
-        found = self.tiers.look_near(named.key, named.query.namespace)
+        found = self.tiers.look_near(named.key, named.query.namespace, owner=named.namespaces.tenant)
         return None if found is None else self._hit(found, named)
 
     async def _made(self, found: Found, named: Named) -> Hit | Unusable:
@@ -230,6 +231,7 @@ class Node:
         """The answer of a flight in the air, here or in another process, or of a new one."""
         may_join = prepared.permit.may_join
         alone = False
+        is_first_sight: bool | None = None
         for turns_left in range(MOST_TURNS, 0, -1):
             alone = alone or turns_left == 1
             ride = self.flights.join(named.key, usage=named.usage) if may_join and turns_left > 1 else None
@@ -246,12 +248,19 @@ class Node:
                         return await self._pass(self._observed(prepared, hit, outcome), outcome)
                     hit.tell(outcome)
                     return hit
-                ride, is_joined = self._fly(prepared, named, turn if may_join or turn.is_taken else ALONE)
+                if is_first_sight is None:
+                    is_first_sight = self._is_first_sight(named)
+                turn = turn if may_join or turn.is_taken else ALONE
+                ride, is_joined = self._fly(prepared, named, turn, is_first_sight=is_first_sight)
             if is_joined and self.only_observes:
                 await ride.leave()
                 return await self._pass(self._observed(prepared, None, outcome), outcome)
             try:
-                status = replace(prepared.status, collapsed=True) if is_joined else prepared.status
+                status = prepared.status
+                if is_joined:
+                    status = replace(status, collapsed=True)
+                elif is_first_sight:
+                    status = replace(status, detail=status.detail or "first-sight")
                 return await self._ride(ride, named, status, outcome)
             except LeaderLost as lost:
                 alone = alone or lost.alone  # nothing of it went out yet
@@ -259,14 +268,20 @@ class Node:
 
     def _kept_meanwhile(self, named: Named) -> Found | None:
         """A good record that another process has put into a near tier since we looked."""
-        found = self.tiers.look_again(named.key, named.query.namespace)
+        found = self.tiers.look_again(named.key, named.query.namespace, owner=named.namespaces.tenant)
         return None if found is None or isinstance(self._hit(found, named), Unusable) else found
 
-    def _fly(self, prepared: Prepared, named: Named, turn: Turn) -> tuple[Ride, bool]:
+    def _is_first_sight(self, named: Named) -> bool:
+        """Whether an answer won't be kept because nobody asked for it before, nor is one kept that it would replace."""
+        if not named.route.waits_for_second or self.tiers.in_memory(named.key, named.query.namespace) is not None:
+            return False
+        return not self.doorkeeper.met(named.key)
+
+    def _fly(self, prepared: Prepared, named: Named, turn: Turn, *, is_first_sight: bool) -> tuple[Ride, bool]:
         """A new flight, and whether it follows another process's."""
         route, table = named.route, self.generations.now()
         asked, tells_usage = asking_for_usage(prepared.asked, route)
-        following = turn.follow(named.query.namespace, usage=tells_usage)
+        following = turn.follow(named.query.namespace, owner=named.namespaces.tenant, usage=tells_usage)
         if following is not None:
             ride = self.flights.start(
                 named.key,
@@ -289,6 +304,7 @@ class Node:
             tags={tag: table.get(tag, NEVER_PURGED) for tag in tags},
             asked_ms=self._now_ms(),
             asked_for_usage=tells_usage,
+            is_first_sight=is_first_sight,
         )
 
         ride = self.flights.start(

@@ -38,6 +38,8 @@ class Runway:
         return self.is_open() and admits(self._departure, incoming, now_ms=self._now_ms())
 
     async def land(self, incoming: Incoming, body: bytes) -> str | None:
+        if self._departure.is_first_sight:
+            return "first-sight"
         now_ms = self._now_ms()
         if len(body) <= LONGEST_AT_ONCE:
             record = record_of(self._departure, incoming, body, now_ms=now_ms)
@@ -45,4 +47,6 @@ class Runway:
             record = await asyncio.to_thread(record_of, self._departure, incoming, body, now_ms=now_ms)
         if isinstance(record, str):
             return record
-        return self._keeping.keep(record) if self.is_open() else "purged"
+        if not self.is_open():
+            return "purged"
+        return self._keeping.keep(record, owner=self._departure.named.namespaces.tenant)

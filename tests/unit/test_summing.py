@@ -1,12 +1,19 @@
 from __future__ import annotations
 
-from foretold.observe.summing import ended, summed
+from foretold.breaker import Standing
+from foretold.observe.summing import _STANDINGS, ended, summed
 
 
 def told(count: int, **more: object) -> dict:
     tiers = [
-        {"name": "memory", "hits": count, "held_bytes": 10, "limit_bytes": 100},
-        {"name": "disk", "hits": count, "held_bytes": 10 + count, "limit_bytes": 100},
+        {"name": "memory", "reading": "working", "hits": count, "held_bytes": 10, "limit_bytes": 100},
+        {
+            "name": "disk",
+            "reading": "left out" if count == 2 else "slow",
+            "hits": count,
+            "held_bytes": 10 + count,
+            "limit_bytes": 100,
+        },
     ]
     return {
         "version": "1",
@@ -17,6 +24,7 @@ def told(count: int, **more: object) -> dict:
         "mode": "serve",
         "routes": {},
         "flights": 1,
+        "tasks": 4,
         "tiers": tiers,
     } | more
 
@@ -27,8 +35,16 @@ def test_counts_add_up_and_sizes_of_what_is_shared_do_not():
     assert both["received"] == 3
     assert both["times"] == {"hit": [3, 0]}
     assert both["flights"] == 2
-    assert both["tiers"][0] == {"name": "memory", "hits": 3, "held_bytes": 20, "limit_bytes": 200}
-    assert both["tiers"][1] == {"name": "disk", "hits": 3, "held_bytes": 12, "limit_bytes": 100}
+    assert both["tiers"][0] == {"name": "memory", "reading": "working", "hits": 3, "held_bytes": 20, "limit_bytes": 200}
+    assert both["tiers"][1] == {"name": "disk", "reading": "left out", "hits": 3, "held_bytes": 12, "limit_bytes": 100}
+
+
+def test_a_tier_stands_as_badly_as_it_does_for_the_worst_off():
+    assert summed([told(1), told(2), told(1)])["tiers"][1]["reading"] == "left out"
+
+
+def test_every_way_a_tier_can_stand_is_known():
+    assert set(_STANDINGS) == {standing.value for standing in Standing} | {"slow"}
 
 
 def test_what_is_no_count_stays():

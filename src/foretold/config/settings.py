@@ -91,6 +91,13 @@ class Cache:
         "the longest record kept, at most 8 MiB",
         shown='"8 MiB"',
     )
+    tenant_share: int | None = setting(
+        v.number(1, 100),
+        None,
+        "percent of the memory tier that one tenant's answers may hold, and of the disk tier that they may write a day; "
+        "without it 50 where API keys of several tenants are set, else 100",
+        shown="50",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +185,12 @@ class RouteSettings:
     )
     pass_credential: bool = setting(v.flag, False, "sends the caller's own credential to the upstream", shown="false")
     store: bool = setting(v.flag, True, "whether answers are kept at all", shown="true")
+    admit: str = setting(
+        v.choice("first", "second"),
+        "first",
+        "keeps an answer the first time it is asked for, or only if the same was asked for before",
+        shown='"first"',
+    )
     fresh: int | None = setting(v.lifetime, None, "as in [cache]", shown='"1h"')
     stale_while_revalidate: int | None = setting(v.lifetime, None, "as in [cache]", shown='"1h"')
     stale_if_error: int | None = setting(v.lifetime, None, "as in [cache]", shown='"1d"')

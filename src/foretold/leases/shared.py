@@ -108,12 +108,12 @@ class SharedLease:
         """Gives a turn back once its record lies where all processes find it: until then they get it from us."""
         self._keep(self._settle(turn))
 
-    def followed(self, key: str, namespace: str, holder: int, *, usage: bool) -> Followed:
+    def followed(self, ask: Ask, holder: int, *, owner: str) -> Followed:
         return Followed(
-            Ask(key, namespace, usage),
+            ask,
             functools.partial(self._sockets.connect, holder),
             generations=self._generations,
-            bring_up=self._tiers.bring_up,
+            bring_up=functools.partial(self._tiers.bring_up, owner=owner),
             aboard=self._count,
             silent=functools.partial(self._shun, holder),
             silence_s=self._silence_s,
@@ -207,7 +207,7 @@ class _Led:
         self._lease = lease
         self._record_head = b""
 
-    def follow(self, namespace: str, *, usage: bool) -> Following | None:
+    def follow(self, namespace: str, *, owner: str, usage: bool) -> Following | None:
         return None
 
     def lead(self, flight: Flight, namespace: str, *, tags: dict[str, str]) -> None:
@@ -241,8 +241,8 @@ class _Elsewhere:
         self._key = key
         self._holder = holder
 
-    def follow(self, namespace: str, *, usage: bool) -> Following | None:
-        return self._lease.followed(self._key, namespace, self._holder, usage=usage)
+    def follow(self, namespace: str, *, owner: str, usage: bool) -> Following | None:
+        return self._lease.followed(Ask(self._key, namespace, usage), self._holder, owner=owner)
 
     def lead(self, flight: Flight, namespace: str, *, tags: dict[str, str]) -> None:
         raise AssertionError("it is another process's turn")

@@ -10,6 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
+from foretold.breaker import Standing
 from foretold.observe.counters import BUCKETS_MS
 from foretold.outcome import How
 
@@ -17,13 +18,17 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 _OF_TIERS = {
-    "lookups": "Times a tier was asked: hits, misses and errors together.",
+    "lookups": "Times a tier was asked: hits, misses, errors and skipped together.",
     "hits": "Times a tier had the record.",
     "misses": "Times a tier did not have the record.",
     "errors": "Times a tier failed, was too slow, or held what is no whole record.",
+    "skipped": "Times a tier was not asked because reading it was left out.",
     "writes": "Records written to a tier.",
     "write_errors": "Records a tier failed to write.",
-    "dropped": "Records not written because too many waited.",
+    "dropped": "Records not written because too many waited, or writing was left out.",
+    "over_share": "Records not written because their tenant had written its share of a day.",
+    "opened": "Times reading or writing a tier began to be left out because it failed.",
+    "probes": "Times a tier that was left out was tried again.",
 }
 
 
@@ -81,6 +86,13 @@ class _Counts(Collector):
         for tier in told["tiers"]:
             held.add_metric((tier["name"],), tier["held_bytes"])
         yield held
+        left_out = GaugeMetricFamily(
+            "foretold_tier_left_out", "1 while reading or writing a tier is left out, else 0.", labels=("tier", "side")
+        )
+        for tier in told["tiers"]:
+            for side in ("reading", "writing"):
+                left_out.add_metric((tier["name"], side), tier[side] == Standing.LEFT_OUT)
+        yield left_out
 
     def _times(self) -> Iterator[Metric]:
         family = HistogramMetricFamily("foretold_query_seconds", "Time to the end of an answer.", labels=("how",))

@@ -7,8 +7,10 @@ from typing import Any
 
 # Told by each process of a thing that all share.
 _SHARED_TIERS = frozenset(["disk"])
-_NOW = ("flights", "held_bytes", "limit_bytes")
+_SIZES = ("held_bytes", "limit_bytes")
 _THE_SAME = ("version", "mode", "at_most_ms")
+# How reading or writing a tier may stand, the best first.
+_STANDINGS = ("working", "slow", "failing", "on trial", "left out")
 
 
 def summed(each: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -25,20 +27,20 @@ def summed(each: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def ended(told: dict[str, Any]) -> dict[str, Any]:
     """The counts of a process that is no more: what it had done, and nothing of what it held."""
-    tiers = [{name: 0 if name in _NOW else value for name, value in tier.items()} for tier in told["tiers"]]
-    return told | {"flights": 0, "tiers": tiers}
+    tiers = [{name: 0 if name in _SIZES else value for name, value in tier.items()} for tier in told["tiers"]]
+    return told | {"flights": 0, "tasks": 0, "tiers": tiers}
 
 
 def _tier(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    is_shared = rows[0]["name"] in _SHARED_TIERS
-    return {
-        name: max(row[name] for row in rows)
-        if is_shared and name in _NOW
-        else value
-        if isinstance(value, str)
-        else sum(row[name] for row in rows)
-        for name, value in rows[0].items()
-    }
+    return {name: _of_tier(rows[0]["name"], name, [row[name] for row in rows]) for name in rows[0]}
+
+
+def _of_tier(tier: str, member: str, values: list[Any]) -> Any:
+    if member in ("reading", "writing"):
+        return max(values, key=_STANDINGS.index)
+    if member == "name" or (tier in _SHARED_TIERS and member in _SIZES):
+        return max(values)
+    return sum(values)
 
 
 def _sum(values: Sequence[Any]) -> Any:

@@ -8,7 +8,7 @@ from foretold.assemble import DEFAULT_TIERS
 from foretold.config.settings import Config
 
 
-def share_of(config: Config, workers: int) -> Config:
+def part_of(config: Config, workers: int) -> Config:
     """The settings of one of so many workers: each has its part of memory and connections, rounded up."""
     if workers == 1:
         return config

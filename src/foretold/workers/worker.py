@@ -24,12 +24,11 @@ from foretold.errors import ForetoldError
 from foretold.fault import fault_of
 from foretold.live import Live
 from foretold.observe.log import QueryLog
-from foretold.observe.stats import stats
 from foretold.server.serve import rested, serve, server_for
 from foretold.workers.beginning import Beginning, config_of
 from foretold.workers.channel import Channel, ChannelClosed
 from foretold.workers.models import models_through
-from foretold.workers.shares import share_of, without_disk
+from foretold.workers.shares import part_of, without_disk
 
 _PR_SET_PDEATHSIG = 1
 
@@ -72,14 +71,12 @@ class Worker:
     async def _run(self, channel: Channel, told: Beginning) -> int:
         def settings(text: str) -> Config:
             file = Path(told.file) if told.file is not None else None
-            config = share_of(config_of(text, file, told.given), told.workers)
+            config = part_of(config_of(text, file, told.given), told.workers)
             return without_disk(config) if told.without_disk else config
 
         config = settings(told.first)
         models = models_through(channel, config)
-        assembled = assemble(
-            config, DataFolder(Path(told.data)), model_files={}, run_folder=Path(), local=models, shares_flights=True
-        )
+        assembled = assemble(config, DataFolder(Path(told.data)), model_files={}, run_folder=Path(), local=models)
         try:
             if told.logs_queries:
                 assembled.node.counters.observers.append(QueryLog(sys.stderr))
@@ -131,7 +128,7 @@ class Worker:
             raise ForetoldError("this process has only begun")
         match what:
             case "stats":
-                return stats(self._live.node)
+                return self._live.counts()
             case "reload":
                 before, self._text = self._text, members["text"]
                 try:
