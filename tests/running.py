@@ -14,6 +14,7 @@ from typing import Any
 
 import aiohttp
 
+from foretold.aftermath import monotonic_ms
 from foretold.assemble import Assembled, assemble, wall_ms
 from foretold.config import Config, load
 from foretold.datafolder import DataFolder
@@ -100,13 +101,21 @@ def in_front_of(url: str, more: str = "") -> str:
 
 
 @asynccontextmanager
-async def running(settings: str, folder: Path, *, now_ms: Callable[[], int] = wall_ms) -> AsyncIterator[Client]:
+async def running(
+    settings: str,
+    folder: Path,
+    *,
+    now_ms: Callable[[], int] = wall_ms,
+    monotonic_ms: Callable[[], int] = monotonic_ms,
+) -> AsyncIterator[Client]:
     """A node with these settings and this data folder, until the block ends."""
     config = load(settings)
     sock = bind("127.0.0.1", 0)
     port = sock.getsockname()[1]
     config = dataclasses.replace(config, server=dataclasses.replace(config.server, port=port))
-    assembled = assemble(config, DataFolder(folder), model_files={}, run_folder=folder, now_ms=now_ms)
+    assembled = assemble(
+        config, DataFolder(folder), model_files={}, run_folder=folder, now_ms=now_ms, monotonic_ms=monotonic_ms
+    )
     url = f"http://127.0.0.1:{port}"
     written = [settings]
 

@@ -26,6 +26,7 @@ class Held:
         "content_type",
         "has_usage",
         "headers",
+        "is_negative",
         "key",
         "lifetimes",
         "made_ms",
@@ -45,6 +46,7 @@ class Held:
         self.content_type = intern(record.content_type)
         self.has_usage = "usage" in record.has
         self.headers = shared.one(record.headers)
+        self.is_negative = record.kind == "negative"
         self.key = record.key
         self.lifetimes = shared.one(lifetimes_of(record))
         self.made_ms = record.made_ms

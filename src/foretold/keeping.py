@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from foretold.contract.freshness import judge, kv_expiration_s
+from foretold.contract.freshness import Verdict, judge, kv_expiration_s
 from foretold.contract.record import Record, pack
 from foretold.held import lifetimes_of
 from foretold.ports import Put
@@ -40,6 +40,25 @@ class Keeping:
             is_kept |= queue.add(record.key, blob, keep_s)
         self.kept += is_kept
         return None if is_kept else "queue-full"
+
+    def keep_negative(self, record: Record) -> None:
+        """Puts an error into memory alone, until it is no longer fresh; never in the place of an answer (rule P2)."""
+        now_ms = self._now_ms()
+        there = self._tiers.in_memory(record.key, record.namespace, now_ms)
+        if (
+            there is not None
+            and not there.is_negative
+            and judge(there.made_ms, there.lifetimes, now_ms).verdict is not Verdict.DEAD
+        ):
+            return
+        body_sha256 = record.body_sha256
+        try:
+            blob = pack(record, self._secret, body_sha256=body_sha256)
+        except ValueError:
+            return
+        keep_s = judge(record.made_ms, lifetimes_of(record), now_ms).ttl_s
+        if keep_s > 0:
+            self._tiers.keep_in_memory(record, blob, body_sha256, keep_s=keep_s)
 
     def takes(self, length: int) -> bool:
         """Whether a record of so many bytes may be kept, and some tier takes it."""

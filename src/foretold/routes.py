@@ -19,7 +19,7 @@ MODEL_OPERATIONS = frozenset({"chat", "completion", "predict"})
 class Route:
     """`kind` is `model`, `json`, `get` or `undeclared`; `models` are patterns of names, `path` one of a declared route.
 
-    `known_model` is the one that this node runs itself.
+    `known_model` is the one that this node runs itself; `first` is `origin` without its fallbacks, where it has any.
     """
 
     name: str
@@ -34,6 +34,8 @@ class Route:
     asks_usage: bool = True
     passes_credential: bool = False
     finishes_alone: bool = False
+    collapses: bool = True
+    first: Origin | None = None
     revision: str = ""
     engine: str | None = None
     keyed_headers: frozenset[str] = frozenset()

@@ -1,4 +1,4 @@
-"""Where flights land: their answers become records and are kept."""
+"""Where flights land: their answers become records and are kept, errors of the caller's own making for moments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from foretold.contract.generations import is_alive
 from foretold.keeping import Keeping
-from foretold.landing import Departure, admits, record_of
+from foretold.landing import Departure, admits, negative_of, record_of
 from foretold.ports import Generations, Incoming
 from foretold.reshaping import LONGEST_AT_ONCE
 
@@ -44,5 +44,9 @@ class Runway:
         else:
             record = await asyncio.to_thread(record_of, self._departure, incoming, body, now_ms=now_ms)
         if isinstance(record, str):
+            if self.is_open() and len(body) <= LONGEST_AT_ONCE:
+                negative = negative_of(self._departure, incoming, body, now_ms=now_ms)
+                if negative is not None:
+                    self._keeping.keep_negative(negative)
             return record
         return self._keeping.keep(record) if self.is_open() else "purged"

@@ -95,9 +95,9 @@ class Tiers:
                     return name, record
         return None
 
-    def keep_in_memory(self, record: Record, blob: bytes, body_sha256: str) -> bool:
-        """Whether memory took it."""
-        return self._into_memory(Held(record, blob, body_sha256, self._shared))
+    def keep_in_memory(self, record: Record, blob: bytes, body_sha256: str, *, keep_s: int | None = None) -> bool:
+        """Whether memory took it; for as long as its lifetimes say, or `keep_s`."""
+        return self._into_memory(Held(record, blob, body_sha256, self._shared), keep_s=keep_s)
 
     def takes(self, length: int) -> bool:
         """Whether some tier takes a record of so many bytes."""
@@ -135,9 +135,10 @@ class Tiers:
         cleaning.add_done_callback(self._cleaning.discard)
         return None
 
-    def _into_memory(self, held: Held) -> bool:
-        judged = judge(held.made_ms, held.lifetimes, self._now_ms())
-        entry = self.memory.put_now(held.key, held.blob, keep_s=kv_expiration_s(judged, held.lifetimes))
+    def _into_memory(self, held: Held, *, keep_s: int | None = None) -> bool:
+        if keep_s is None:
+            keep_s = kv_expiration_s(judge(held.made_ms, held.lifetimes, self._now_ms()), held.lifetimes)
+        entry = self.memory.put_now(held.key, held.blob, keep_s=keep_s)
         if entry is not None:
             self._derive(held.key, entry, held)
         return entry is not None
