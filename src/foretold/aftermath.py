@@ -77,6 +77,10 @@ class Aftermath(Generic[F]):
         self._drop((key, True))
         self._drop((key, False))
 
+    def clear(self) -> None:
+        self._marks.clear()
+        self.held_bytes = 0
+
     def _forget_the_oldest(self) -> None:
         now_ms = self._now_ms()
         while self._marks:

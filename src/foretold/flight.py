@@ -375,6 +375,10 @@ class Flights:
             if flight.key == key:
                 flight.landing.shut()
 
+    def forget_endings(self) -> None:
+        """What earlier flights left counts no more: they asked by other settings."""
+        self._aftermath.clear()
+
     async def close(self) -> None:
         """Cancels all that still fly."""
         flying = [flight.task for flight in self._all]

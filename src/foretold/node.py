@@ -192,6 +192,7 @@ class Node:
         """From the next request on these decide: nothing that was remembered by the old ones is known any more."""
         self.scope, self.routes, self.only_observes = scope, routes, only_observes
         self.memo.clear()
+        self.flights.forget_endings()
 
     def account(self, outcome: Outcome) -> None:
         """The end of a query, exactly once; of a hit that went out whole at once, `counters.account_hit` is it."""
