@@ -48,18 +48,28 @@ class Aftermath(Generic[F]):
         return len(self._marks)
 
     def leave(
-        self, place: Place, ending: Ending | None, flight: F, *, came_bytes: int, is_alive: Callable[[], bool]
+        self,
+        place: Place,
+        ending: Ending | None,
+        flight: F,
+        *,
+        came_bytes: int,
+        is_alive: Callable[[], bool],
+        own_bytes: int = 0,
     ) -> None:
-        """Takes the place of what an earlier flight left; `is_alive` says whether no purge came since it began."""
+        """Takes the place of what an earlier flight left; `is_alive` says whether no purge came since it began.
+
+        `came_bytes` are those of the answer's body, `own_bytes` what else the flight holds.
+        """
         self._drop(place)
         if ending is None or ending.later not in (Later.SAME, Later.ALONE):
             return
         until_ms = self._now_ms() + ending.later_s * 1000
         if ending.later is Later.ALONE:
-            mark: Mark[F] = Mark(None, until_ms, is_alive, MARK_BYTES)
+            mark: Mark[F] = Mark(None, until_ms, is_alive, MARK_BYTES + own_bytes)
         elif came_bytes <= LONGEST_TOLD_BYTES:
             # The body, and perhaps the shapes that later callers want of it.
-            mark = Mark(flight, until_ms, is_alive, MARK_BYTES + 3 * came_bytes)
+            mark = Mark(flight, until_ms, is_alive, MARK_BYTES + own_bytes + 3 * came_bytes)
         else:
             return
         self._marks[place] = mark

@@ -110,6 +110,10 @@ class Flight:
         return self._buffer.came_bytes
 
     @property
+    def head_bytes(self) -> int:
+        return 0 if self.incoming is None else sum(len(name) + len(value) for name, value in self.incoming.headers)
+
+    @property
     def ending(self) -> Ending | None:
         """How it ended; None where that says nothing of the origin: given up, or purged meanwhile."""
         if self.given_up or self.task.cancelling() or isinstance(self.error, Refused) or not self.landing.is_open():
@@ -343,10 +347,12 @@ class Flights:
         tells_usage: bool,
         asks_others: bool = True,
         is_shared: bool = True,
+        own_bytes: int = 0,
     ) -> Ride:
         """A seat in a new flight, which later callers of the key may join.
 
-        One that is not shared takes nobody else aboard, leaves nothing behind, and hinders no other.
+        One that is not shared takes nobody else aboard, leaves nothing behind, and hinders no other.  `own_bytes` is what
+        its landing holds.
         """
         place = (key, asks_others)
         mark = self._aftermath.of(place)
@@ -356,7 +362,7 @@ class Flights:
             landing,
             finishes_alone=finishes_alone,
             tells_usage=tells_usage,
-            leaves=lambda flight: self._leave(place, flight) if is_shared else None,
+            leaves=lambda flight: self._leave(place, flight, own_bytes=own_bytes) if is_shared else None,
             patience_s=self._patience_s,
         )
         if is_shared and (mark is None or mark.flight is not None):
@@ -386,9 +392,14 @@ class Flights:
             task.cancel()
         await asyncio.gather(*flying, return_exceptions=True)
 
-    def _leave(self, place: tuple[str, bool], flight: Flight) -> None:
+    def _leave(self, place: tuple[str, bool], flight: Flight, *, own_bytes: int) -> None:
         self._aftermath.leave(
-            place, flight.ending, flight, came_bytes=flight.came_bytes, is_alive=flight.landing.is_open
+            place,
+            flight.ending,
+            flight,
+            came_bytes=flight.came_bytes,
+            own_bytes=own_bytes + flight.head_bytes,
+            is_alive=flight.landing.is_open,
         )
 
     def _ended(self, place: tuple[str, bool], flight: Flight) -> None:

@@ -59,6 +59,7 @@ class Flying:
             tells_usage=tells_usage,
             asks_others=asks_others,
             is_shared=route.collapses,
+            own_bytes=named.own_bytes + len(asked.path) + len(asked.query),
         )
 
     def may_refresh(self, named: Named) -> bool:
