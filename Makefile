@@ -5,6 +5,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/foretold
 PORT ?=
 PYTEST_ARGS ?=
+BENCH_PEERS ?=
 # What tests run beside our own programs: shells that complete our commands, a maker of certificates.
 PROGRAMS := bash zsh fish openssl strace
 
@@ -44,9 +45,10 @@ check: $(VENV)/.dev  ## lint, types, layers, generated files
 	$(RUN) docs/generate.py --check
 	$(RUN) tools/check_tree.py
 
-bench: $(VENV)/.dev  ## CPU microseconds of a hit and a miss, against a bare server in the same run
-	@tools/apt wrk
+bench: $(VENV)/.dev  ## CPU microseconds of a hit and a miss, beside nginx and Varnish; BENCH_PEERS=FOLDER adds others
+	@tools/apt wrk nginx-light varnish varnish-modules $(if $(BENCH_PEERS),redis-server nghttp2-client)
 	$(RUN) bench/run.py
+	$(if $(BENCH_PEERS),$(RUN) bench/peers.py $(BENCH_PEERS) $(CACHE)/bench-peers)
 
 wheel: $(VENV)/.dev  ## builds the wheel and runs the end-to-end tests against it, away from the source tree
 	@tools/apt $(PROGRAMS)

@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "src"))
 
 from cases import CHAT, NEW, NUMBER  # noqa: E402 - the sources of this tree come first
+from msgspec.structs import replace  # noqa: E402
 from servers import Mock  # noqa: E402
 
 from foretold.assemble import assemble  # noqa: E402
@@ -85,21 +86,25 @@ class Asking:
         await self._app(scope, receive, send)
         assert status == 200
 
-    def resealed(self) -> bytes:
-        """The record first kept, as one of another deployment."""
-        blob = self.memory.get_now(next(self.memory.scan()))
+    async def resealed(self) -> bytes:
+        """The record that lies on disk, as one of another deployment."""
+        await self.node.keeping.flush()
+        disk = self.node.tiers.below[0].store
+        blob = await disk.get(next(self.memory.scan()))
         assert blob is not None
         return pack(open_sealed(blob, self._secret), _SECRET)
 
 
 @asynccontextmanager
-async def asking(*, memory: str = "1024 GiB") -> AsyncIterator[Asking]:
-    """A node that keeps up to so much in memory and nothing on disk, before an upstream."""
+async def asking(*, memory: str = "1024 GiB", disk: str = "") -> AsyncIterator[Asking]:
+    """A node before an upstream that keeps up to so much in memory, and on disk if that is given."""
     with tempfile.TemporaryDirectory(prefix="foretold-bench-") as name:
         folder = Path(name)
         mock = Mock(folder)
         try:
-            config = load(f'[upstreams.mock]\nurl = "{mock.url}/v1"\n[[tiers]]\nstore = "memory"\nlimit = "{memory}"\n')
+            tiers = [("memory", memory), *([("disk", disk)] if disk else [])]
+            written = "".join(f'[[tiers]]\nstore = "{store}"\nlimit = "{limit}"\n' for store, limit in tiers)
+            config = load(f'[upstreams.mock]\nurl = "{mock.url}/v1"\n{written}')
             assembled = assemble(config, DataFolder(folder / "data"), model_files={}, run_folder=folder)
             app = Live(config, assembled, base_url="", is_ready=lambda: True, read=lambda: config).app
             yield Asking(app, assembled.node, assembled.secret)
@@ -177,9 +182,9 @@ async def named(entries: int) -> Growth:
 
 async def one_blob() -> bytes:
     """A record of the benchmark's answer, sealed by `_SECRET`."""
-    async with asking() as node:
+    async with asking(disk="16 MiB") as node:
         await node.ask(0)
-        return node.resealed()
+        return await node.resealed()
 
 
 WAYS = {way.__name__: way for way in (blobs, misses, come_up, given, named)}

@@ -1,6 +1,6 @@
 """What a hit and a miss cost, beside the barest servers that can be written, in one interleaved run.
 
-python bench/run.py [--rounds N] [--seconds S] [--json FILE]
+python bench/run.py [--rounds N] [--seconds S] [--only TEXT] [--json FILE]
 """
 
 from __future__ import annotations
@@ -43,22 +43,32 @@ def main() -> int:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--rounds", type=int, default=3, help="how often each case takes its turn")
     asked.add_argument("--seconds", type=int, default=3, help="how long each turn lasts")
+    asked.add_argument("--only", default="", help="only cases with this in their name, and those they stand beside")
     asked.add_argument("--json", type=Path, help="a file for all that was measured")
     args = asked.parse_args()
+    cases = chosen(args.only)
     try:
         check_machine()
         with servers() as running:
-            rounds = measured(running, rounds=args.rounds, seconds=args.seconds)
+            rounds = measured(cases, running, rounds=args.rounds, seconds=args.seconds)
     except (Wrong, RuntimeError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     told = circumstances()
     print("\n".join(f"{name}: {value}" for name, value in told.items()))
-    print(f"{args.rounds} rounds of {args.seconds} s\n\n{table(CASES, rounds)}")
+    print(f"{args.rounds} rounds of {args.seconds} s\n\n{table(cases, rounds)}")
     if args.json:
         whole = {"circumstances": told, "rounds": {name: [asdict(m) for m in got] for name, got in rounds.items()}}
         args.json.write_text(json.dumps(whole, indent=2) + "\n")
     return 0
+
+
+def chosen(only: str) -> list[Case]:
+    """The cases with this in their name, and those they stand beside, in turn."""
+    wanted = {case.name for case in CASES if only in case.name}
+    while more := {case.beside for case in CASES if case.name in wanted} - wanted:
+        wanted |= more
+    return [case for case in CASES if case.name in wanted]
 
 
 def check_machine() -> None:
@@ -75,6 +85,7 @@ def servers() -> Iterator[dict[str, Server]]:
     """All of them by name, each asked so far that its cases find what they need."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="foretold-bench-")))
+        folder.chmod(0o755)  # Varnish reads its settings as a user of its own
         mock = Mock(folder)
         stack.callback(mock.stop)
         running: dict[str, Server] = {"mock": mock}
@@ -117,15 +128,17 @@ def asked_once(url: str, body: str) -> tuple[str, bytes]:
         return answer.headers.get("cache-status", ""), answer.read()
 
 
-def measured(running: dict[str, Server], *, rounds: int, seconds: int) -> dict[str, list[Measured]]:
+def measured(
+    cases: Sequence[Case], running: dict[str, Server], *, rounds: int, seconds: int
+) -> dict[str, list[Measured]]:
     """Every case in every round; each second round in the opposite order."""
-    got: dict[str, list[Measured]] = {case.name: [] for case in CASES}
+    got: dict[str, list[Measured]] = {case.name: [] for case in cases}
     # Numbers that were never asked before, in this run or in one before it.
     numbers = itertools.count(time.time_ns() // 1000, 10**9)
-    for case in CASES:
+    for case in cases:
         load(case, running, seconds=_WARM_UP_S, first=next(numbers))
     for number in range(rounds):
-        for case in CASES if number % 2 == 0 else tuple(reversed(CASES)):
+        for case in cases if number % 2 == 0 else tuple(reversed(cases)):
             got[case.name].append(load(case, running, seconds=seconds, first=next(numbers)))
             cpu_us = got[case.name][-1].cpu_us
             print(f"round {number + 1} of {rounds}: {case.name}, {cpu_us:.1f} µs", file=sys.stderr, flush=True)

@@ -40,7 +40,7 @@ class Hit:
 
     status: int
     lines: bytes
-    body: bytes | memoryview
+    body: bytes
     how: How
     tier: str
     operation: str

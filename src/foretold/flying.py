@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from foretold import policy
 from foretold.contract.generations import NEVER_PURGED, caller_tag, implicit_tags
-from foretold.flight import Flights, Ride
+from foretold.flight import Ride
+from foretold.flights import Flights
 from foretold.forwarding import asking_for_usage, forwarded
 from foretold.keeping import Keeping
 from foretold.landing import Departure

@@ -1,4 +1,7 @@
-"""A record in memory, opened once: only what answering needs, and of equal parts only one."""
+"""A record in memory, opened once: only what answering needs, and of equal parts only one.
+
+Its sealed bytes lie in the tiers below; here their header would be half of what a short answer takes.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,15 @@ V = TypeVar("V", bound=Hashable)
 
 
 class Held:
-    """Its body is `blob[body_at:]`.  `ready` are answers made of it, by what was asked (ready.py); `alive_under` is the
-    table of generations under which it was last found alive.
+    """`digest` are the first 16 hex digits of the body's; `ready` are answers made of it, by what was asked (ready.py);
+    `alive_under` is the table of generations under which it was last found alive.
     """
 
     __slots__ = (
         "alive_under",
-        "blob",
-        "body_at",
-        "body_sha256",
+        "body",
         "content_type",
+        "digest",
         "has_usage",
         "headers",
         "is_negative",
@@ -39,10 +41,9 @@ class Held:
         "took_ms",
     )
 
-    def __init__(self, record: Record, blob: bytes, body_sha256: str, shared: Shared):
-        self.blob = blob
-        self.body_at = len(blob) - len(record.body)
-        self.body_sha256 = body_sha256
+    def __init__(self, record: Record, body_sha256: str, shared: Shared):
+        self.body = record.body
+        self.digest = body_sha256[:16]
         self.content_type = intern(record.content_type)
         self.has_usage = "usage" in record.has
         self.headers = shared.one(record.headers)
@@ -59,9 +60,25 @@ class Held:
         self.ready: dict[tuple[bool, bool, bool, str | None], Any] | None = None
         self.alive_under: Mapping[str, str] | None = None
 
-    @property
-    def body(self) -> bytes:
-        return self.blob[self.body_at :]
+    def told(self) -> dict[str, object]:
+        """What is known of the record here, by the names of rule R2."""
+        return {
+            "key": self.key,
+            "namespace": self.namespace,
+            "operation": self.operation,
+            "kind": "negative" if self.is_negative else "answer",
+            "made_ms": self.made_ms,
+            "fresh_s": self.lifetimes.fresh_s,
+            "stale_while_revalidate_s": self.lifetimes.stale_while_revalidate_s,
+            "stale_if_error_s": self.lifetimes.stale_if_error_s,
+            "status": self.status,
+            "content_type": self.content_type,
+            "headers": self.headers,
+            "shape": self.shape,
+            "has": ["usage"] if self.has_usage else [],
+            "took_ms": self.took_ms,
+            "tags": dict(self.tags),
+        }
 
 
 class Shared:

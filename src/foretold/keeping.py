@@ -33,7 +33,7 @@ class Keeping:
             return "header-too-long"
         if not self.takes(len(blob)):
             return "too-long"
-        is_kept = self._tiers.keep_in_memory(record, blob, body_sha256)
+        is_kept = self._tiers.keep_in_memory(record, body_sha256)
         lifetimes = lifetimes_of(record)
         keep_s = kv_expiration_s(judge(record.made_ms, lifetimes, self._now_ms()), lifetimes)
         for queue in self._queues:
@@ -51,14 +51,9 @@ class Keeping:
             and judge(there.made_ms, there.lifetimes, now_ms).verdict is not Verdict.DEAD
         ):
             return
-        body_sha256 = record.body_sha256
-        try:
-            blob = pack(record, self._secret, body_sha256=body_sha256)
-        except ValueError:
-            return
         keep_s = judge(record.made_ms, lifetimes_of(record), now_ms).ttl_s
         if keep_s > 0:
-            self._tiers.keep_in_memory(record, blob, body_sha256, keep_s=keep_s)
+            self._tiers.keep_in_memory(record, record.body_sha256, keep_s=keep_s)
 
     def takes(self, length: int) -> bool:
         """Whether a record of so many bytes may be kept, and some tier takes it."""

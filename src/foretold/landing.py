@@ -18,7 +18,7 @@ from foretold.errors import Malformed
 from foretold.fields import by_name
 from foretold.memo import Named
 from foretold.ports import Asked, Incoming
-from foretold.projections import shapes
+from foretold.projections import glance, shapes
 from foretold.projections.fold import NotAnAnswer
 
 _UNREADABLE = (Malformed, UnicodeDecodeError, orjson.JSONDecodeError)
@@ -156,6 +156,9 @@ def _judged(asked: Asked, status: int, content_type: str, body: bytes, shape: st
         if shape == "events":
             if asked.operation not in shapes.WHOLE_OF:
                 return None, "events"
+            glanced = glance.OF[asked.operation](body)
+            if glanced is not None:
+                return glanced, None
             events, rest = split(body)
             if not ends_cleanly(events, rest):
                 return None, "no-clean-end"

@@ -21,7 +21,8 @@ from foretold.answer import Answer, Hit
 from foretold.contract.manners import may_fall_back
 from foretold.contract.status import CacheStatus
 from foretold.errors import NotKept, OriginError
-from foretold.flight import Flights, Ride
+from foretold.flight import Ride
+from foretold.flights import Flights
 from foretold.flying import Flying
 from foretold.forwarding import forwarded
 from foretold.judging import Unusable, judged, judged_on_failure
@@ -263,6 +264,7 @@ class Node:
         if hit is not None:
             await ride.leave()
             hit.tell(outcome)
+            outcome.detail = "stale-if-error"
             return hit
         return await self._ride(ride, named, status, outcome)
 

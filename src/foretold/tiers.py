@@ -12,15 +12,17 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import asdict
+
 from foretold.contract.freshness import judge, kv_expiration_s
 from foretold.contract.record import Record, open_sealed, unpack_with_digest
 from foretold.errors import RecordCorrupt, StoreError
 from foretold.held import Held, Shared
-from foretold.stores.memory import Entry, MemoryStore
+from foretold.stores.memory import MemoryStore
 from foretold.tier import Tier, TierCounts
 
 # Measured by bench/memory.py: what a Held and its parts take beside the blob.
-HELD_BYTES = 650
+HELD_BYTES = 450
 
 
 class Found(NamedTuple):
@@ -52,12 +54,7 @@ class Tiers:
         if entry is None:
             return None
         held = entry.derived
-        if not isinstance(held, Held):
-            held = self._open(entry.blob, key, namespace)
-            if held is None:
-                return None
-            self._derive(key, entry, held)
-        return held if held.namespace == namespace else None
+        return held if isinstance(held, Held) and held.namespace == namespace else None
 
     def look_near(self, key: str, namespace: str) -> Found | None:
         """The record in memory or in a near tier, without waiting for anything."""
@@ -83,21 +80,25 @@ class Tiers:
         held = self.in_memory(key, namespace)
         return Found(held, self.memory.name, True) if held is not None else None
 
-    async def by_key(self, key: str) -> tuple[str, Record] | None:
-        """A tier and the record it has under a key, whosever it is: for those who run the node.  Not counted."""
-        blobs: list[tuple[str, bytes | None]] = [(self.memory.name, self.memory.get_now(key))]
-        for tier in self.below:
-            with contextlib.suppress(StoreError):
-                blobs.append((tier.name, await tier.store.get(key)))
-        for name, blob in blobs:
-            with contextlib.suppress(RecordCorrupt):
-                if blob is not None and (record := open_sealed(blob, self._secret)).key == key:
-                    return name, record
-        return None
+    async def by_key(self, key: str) -> tuple[str, dict[str, object], int] | None:
+        """For those who run the node: the first tier with a record under a key, its members and its body's length.
 
-    def keep_in_memory(self, record: Record, blob: bytes, body_sha256: str, *, keep_s: int | None = None) -> bool:
+        Whosever it is; not counted.  Memory alone doesn't know all members.
+        """
+        entry = self.memory.entry(key)
+        held = entry.derived if entry is not None and isinstance(entry.derived, Held) else None
+        # A negative record is in memory alone; what lies below it is another.
+        for tier in () if held is not None and held.is_negative else self.below:
+            with contextlib.suppress(StoreError, RecordCorrupt):
+                blob = await tier.store.get(key)
+                if blob is not None and (record := open_sealed(blob, self._secret)).key == key:
+                    told = {name: value for name, value in asdict(record).items() if name not in ("body", "rest")}
+                    return self.memory.name if held is not None else tier.name, told, len(record.body)
+        return None if held is None else (self.memory.name, held.told(), len(held.body))
+
+    def keep_in_memory(self, record: Record, body_sha256: str, *, keep_s: int | None = None) -> bool:
         """Whether memory took it; for as long as its lifetimes say, or `keep_s`."""
-        return self._into_memory(Held(record, blob, body_sha256, self._shared), keep_s=keep_s)
+        return self._into_memory(Held(record, body_sha256, self._shared), keep_s=keep_s)
 
     def takes(self, length: int) -> bool:
         """Whether some tier takes a record of so many bytes."""
@@ -138,14 +139,11 @@ class Tiers:
     def _into_memory(self, held: Held, *, keep_s: int | None = None) -> bool:
         if keep_s is None:
             keep_s = kv_expiration_s(judge(held.made_ms, held.lifetimes, self._now_ms()), held.lifetimes)
-        entry = self.memory.put_now(held.key, held.blob, keep_s=keep_s)
+        entry = self.memory.put_now(held.key, held.body, keep_s=keep_s)
         if entry is not None:
-            self._derive(held.key, entry, held)
+            entry.derived = held
+            self.memory.grown(held.key, entry, HELD_BYTES)
         return entry is not None
-
-    def _derive(self, key: str, entry: Entry, held: Held) -> None:
-        entry.derived = held
-        self.memory.grown(key, entry, HELD_BYTES)
 
     def _open(self, blob: bytes, key: str, namespace: str) -> Held | None:
         try:
@@ -153,7 +151,7 @@ class Tiers:
         except RecordCorrupt:
             self.corrupt += 1
             return None
-        return Held(record, blob, body_sha256, self._shared)
+        return Held(record, body_sha256, self._shared)
 
 
 async def _clean(tier: Tier, key: str) -> None:

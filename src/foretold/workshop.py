@@ -29,7 +29,7 @@ class Workshop:
 
     def has(self, held: Held, named: Named) -> bool:
         """Whether the answer can be given at once, because it is short or has been made; then it lies ready."""
-        if len(held.blob) - held.body_at <= LONGEST_AT_ONCE or held.operation not in shapes.WHOLE_OF:
+        if len(held.body) <= LONGEST_AT_ONCE or held.operation not in shapes.WHOLE_OF:
             return True
         ready: Ready | None = None if held.ready is None else held.ready.get(named.place)
         if ready is None:
@@ -73,4 +73,4 @@ class Workshop:
 
 
 def _place(held: Held, named: Named) -> object:
-    return held.key, held.body_sha256, held.made_ms, named.place
+    return held.key, held.digest, held.made_ms, named.place

@@ -140,6 +140,28 @@ async def test_an_error_that_is_kept_is_purged_like_an_answer(upstream, tmp_path
     assert len(upstream.calls) == 2
 
 
+@pytest.mark.parametrize("wide", [False, True], ids=["its key", "everything"])
+async def test_an_error_that_was_purged_while_it_came_is_not_kept(upstream, tmp_path, clock, wide):
+    gate = asyncio.Event()
+
+    async def late(call, writer, serial):
+        await gate.wait()
+        await whole(writer, json.dumps(ERROR).encode(), status=404)
+
+    upstream.on("m", late)
+    async with at(upstream, tmp_path, clock) as node:
+        asking = asyncio.create_task(node.chat("hello"))
+        await upstream.called(1)
+        (flight,) = node.node.flights._all
+        await node.purge(**({"everything": True} if wide else {"key": flight.key}))
+        gate.set()
+        told = await asking
+        again = await node.chat("hello")
+
+    assert told.status == again.status == 404
+    assert not again.is_hit
+
+
 @pytest.mark.parametrize(
     ("first", "second", "calls"),
     [

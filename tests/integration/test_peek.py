@@ -51,8 +51,7 @@ async def at_once(call, writer, number):
         await whole(writer, json.dumps(told).encode())
         return
     usage = (asked.get("stream_options") or {}).get("include_usage", False)
-    events = b"".join(chunks_of(told, usage=usage))
-    await whole(writer, events, kind="text/event-stream")
+    await whole(writer, b"".join(chunks_of(told, usage=usage)), kind="text/event-stream")
 
 
 def told_to_answer(upstream: FakeUpstream) -> None:

@@ -133,6 +133,23 @@ async def test_a_refresh_that_fails_leaves_the_record_and_is_not_tried_again_for
     assert (counted["refreshed"], counted["refresh_failed"]) == (1, 2)
 
 
+async def test_no_refresh_is_tried_within_a_second_of_a_failure_that_another_caller_met(upstream, tmp_path, clock):
+    async with at(upstream, tmp_path, clock, "retries = 0\n" + TIMES) as node:
+        await node.chat("hello")
+        clock.forward(s=PAST_FRESH_S)
+        upstream.on("m", failing(500))
+        told = await node.chat("hello", {"cache-control": "no-cache"})
+        stale = await node.chat("hello")
+        tries_in_the_second = len(refreshing(node)) + refreshing(node).failed
+        clock.forward(s=1)
+        await node.chat("hello")
+        await upstream.called(3)
+
+    assert told.status == 500
+    assert "; hit; ttl=-100;" in stale.cache_status
+    assert tries_in_the_second == 0
+
+
 async def test_a_refresh_that_brings_what_cannot_be_kept_leaves_the_record(upstream, tmp_path, clock):
     async def empty(call, writer, serial):
         await whole(writer, json.dumps(chat(call.json, "")).encode())

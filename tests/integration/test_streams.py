@@ -8,7 +8,7 @@ import socket
 
 import aiohttp
 
-from foretold.flight import Flights
+from foretold.flights import Flights
 from tests.asking import chat_body
 from tests.fakes.upstream import begin_stream, chat, chunks_of, send_chunk, stream, text_for, whole
 from tests.running import in_front_of, running

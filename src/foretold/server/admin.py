@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from msgspec.structs import asdict
 
 from foretold import __version__
 from foretold.dialects.problem import problem
@@ -114,9 +113,8 @@ class Admin:
         found = await self._node.tiers.by_key(key)
         if found is None:
             raise NotFound(f"no record is kept under {key[:64]!r}", code="no_record")
-        tier, record = found
-        told = {name: value for name, value in asdict(record).items() if name not in ("body", "rest")}
-        return _json({"tier": tier, "body_bytes": len(record.body), "record": told})
+        tier, record, body_bytes = found
+        return _json({"tier": tier, "body_bytes": body_bytes, "record": record})
 
     async def _purge(self, request: Request, body: bytes) -> Reply:
         kind, value, tenant = purge_asked(body)

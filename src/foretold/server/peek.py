@@ -29,6 +29,8 @@ from foretold.server.protocol import BODY_GRACE_S, LimitedProtocol
 
 # Most clients send head and body in two writes: so much of a known request is held until its body is here.
 LONGEST_HELD = 64 * 1024
+# A longer body goes out as it lies in memory.
+LONGEST_COPIED = 8 * 1024
 # Under this name the application finds a Came in its scope.
 CAME = "foretold"
 
@@ -215,7 +217,10 @@ class Peek(LimitedProtocol):
                 return False
             hit = near
         first = self.front.first_lines(hit.status, self.server_state.default_headers)
-        self.transport.write(b"".join((first, hit.lines, head.cors_lines, b"\r\n", hit.body)))
+        if len(hit.body) <= LONGEST_COPIED:
+            self.transport.write(b"".join((first, hit.lines, head.cors_lines, b"\r\n", hit.body)))
+        else:
+            self.transport.writelines((b"".join((first, hit.lines, head.cors_lines, b"\r\n")), hit.body))
         now_s = time.monotonic()
         counters.received += 1
         counters.account_hit(hit, took_ms=(now_s - began_s) * 1000)
