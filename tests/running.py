@@ -14,6 +14,7 @@ from typing import Any
 
 import aiohttp
 
+from foretold.aftermath import monotonic_ms
 from foretold.assemble import Assembled, assemble, wall_ms
 from foretold.config import Config, load
 from foretold.datafolder import DataFolder
@@ -107,7 +108,12 @@ def in_front_of(url: str, more: str = "") -> str:
 
 @asynccontextmanager
 async def running(
-    settings: str, folder: Path, *, now_ms: Callable[[], int] = wall_ms, shares_flights: bool = False
+    settings: str,
+    folder: Path,
+    *,
+    now_ms: Callable[[], int] = wall_ms,
+    monotonic_ms: Callable[[], int] = monotonic_ms,
+    shares_flights: bool = False,
 ) -> AsyncIterator[Client]:
     """A node with these settings and this data folder, until the block ends."""
     config = load(settings)
@@ -122,6 +128,7 @@ async def running(
         model_files={},
         run_folder=folder,
         now_ms=now_ms,
+        monotonic_ms=monotonic_ms,
     )
     await assembled.node.lease.open(assembled.node.forget)
     url = f"http://127.0.0.1:{port}"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from foretold.aftermath import monotonic_ms
 from foretold.config.checking import is_loopback
 from foretold.config.settings import Config, RouteSettings, TierSettings, UpstreamSettings
 from foretold.config.values import Secret
@@ -66,6 +67,7 @@ def assemble(
     run_folder: Path,
     now_ms: Callable[[], int] = wall_ms,
     local: Mapping[str, LocalOrigin] | None = None,
+    monotonic_ms: Callable[[], int] = monotonic_ms,
 ) -> Assembled:
     """A node that is not serving yet.
 
@@ -102,6 +104,7 @@ def assemble(
         lease=SharedLease(folder.flights, tiers, keeping, generations=generations)
         if config.server.workers > 1 and can_lock()
         else ALONE,
+        monotonic_ms=monotonic_ms,
     )
     return Assembled(node, secret, folder.admin_token(), models, local, upstreams, set_aside)
 
@@ -182,10 +185,13 @@ def _route(settings: RouteSettings, config: Config, origins: Mapping[str, Origin
     speaks_json = settings.upstream != "" and upstreams[settings.upstream].speaks == "json"
     chained = [origins[name] if speaks_json and name in upstreams else TextPredictions(origins[name]) for name in names]
     cache = config.cache
+    retries = upstreams[settings.upstream].retries if settings.upstream else 1
     return Route(
         name=settings.name,
         kind=settings.kind,
-        origin=Chain(chained, retries=upstreams[settings.upstream].retries if settings.upstream else 1),
+        origin=Chain(chained, retries=retries),
+        first=Chain(chained[:1], retries=retries) if settings.fallback else None,
+        collapses=settings.collapse,
         models=settings.models,
         path=settings.path,
         shared=settings.scope == "shared",

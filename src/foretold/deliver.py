@@ -156,6 +156,8 @@ def _miss_headers(incoming: Incoming, status: CacheStatus, outcome: Outcome) -> 
     theirs = [h for h in incoming.headers if not _is_ours(h[0])]
     if status.collapsed:
         theirs = [h for h in theirs if not _FOR_ONE_CALLER.search(h[0])]
+    if status.detail == "backoff":
+        theirs = [*(h for h in theirs if h[0] != "retry-after"), ("retry-after", "1")]
     before = by_name(incoming.headers).get("cache-status")
     return [
         ("cache-status", listed(before, status)),

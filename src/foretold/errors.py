@@ -38,6 +38,8 @@ class ForetoldError(Exception):
     code: ClassVar[str] = "internal"
     retryable: ClassVar[bool] = False
     exit_code: ClassVar[int] = 1
+    # Whether it is told again, to a caller who came within a moment of the one it first happened to (rule L1).
+    is_echo = False
 
 
 class ConfigError(ForetoldError):

@@ -28,6 +28,7 @@ class Held:
         "digest",
         "has_usage",
         "headers",
+        "is_negative",
         "key",
         "lifetimes",
         "made_ms",
@@ -46,6 +47,7 @@ class Held:
         self.content_type = intern(record.content_type)
         self.has_usage = "usage" in record.has
         self.headers = shared.one(record.headers)
+        self.is_negative = record.kind == "negative"
         self.key = record.key
         self.lifetimes = shared.one(lifetimes_of(record))
         self.made_ms = record.made_ms
@@ -64,6 +66,7 @@ class Held:
             "key": self.key,
             "namespace": self.namespace,
             "operation": self.operation,
+            "kind": "negative" if self.is_negative else "answer",
             "made_ms": self.made_ms,
             "fresh_s": self.lifetimes.fresh_s,
             "stale_while_revalidate_s": self.lifetimes.stale_while_revalidate_s,

@@ -78,6 +78,20 @@ class Keeping:
             return None
         return "over-share" if is_over_share else "queue-full"
 
+    def keep_negative(self, record: Record, *, owner: str) -> None:
+        """Puts an error into memory alone, until it is no longer fresh; never in the place of an answer (rule P2)."""
+        now_ms = self._now_ms()
+        there = self._tiers.in_memory(record.key, record.namespace, now_ms)
+        if (
+            there is not None
+            and not there.is_negative
+            and judge(there.made_ms, there.lifetimes, now_ms).verdict is not Verdict.DEAD
+        ):
+            return
+        keep_s = judge(record.made_ms, lifetimes_of(record), now_ms).ttl_s
+        if keep_s > 0:
+            self._tiers.keep_in_memory(record, record.body_sha256, owner=owner, keep_s=keep_s)
+
     def takes(self, length: int) -> bool:
         """Whether a record of so many bytes may be kept, and some tier takes it."""
         return length <= self._largest_bytes and self._tiers.takes(length)

@@ -1,4 +1,4 @@
-"""Where flights land: their answers become records and are kept."""
+"""Where flights land: their answers become records and are kept, errors of the caller's own making for moments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from foretold.contract.generations import is_alive
 from foretold.keeping import Keeping
-from foretold.landing import Departure, admits, record_of
+from foretold.landing import Departure, admits, negative_of, record_of
 from foretold.ports import Generations, Incoming
 from foretold.reshaping import LONGEST_AT_ONCE
 
@@ -40,13 +40,17 @@ class Runway:
     async def land(self, incoming: Incoming, body: bytes) -> str | None:
         if self._departure.is_first_sight:
             return "first-sight"
-        now_ms = self._now_ms()
+        now_ms, owner = self._now_ms(), self._departure.named.namespaces.tenant
         if len(body) <= LONGEST_AT_ONCE:
             record = record_of(self._departure, incoming, body, now_ms=now_ms)
         else:
             record = await asyncio.to_thread(record_of, self._departure, incoming, body, now_ms=now_ms)
         if isinstance(record, str):
+            if self.is_open() and len(body) <= LONGEST_AT_ONCE:
+                negative = negative_of(self._departure, incoming, body, now_ms=now_ms)
+                if negative is not None:
+                    self._keeping.keep_negative(negative, owner=owner)
             return record
         if not self.is_open():
             return "purged"
-        return self._keeping.keep(record, owner=self._departure.named.namespaces.tenant)
+        return self._keeping.keep(record, owner=owner)

@@ -103,7 +103,8 @@ class Tiers:
         """
         entry = self.memory.entry(key)
         held = entry.derived if entry is not None and isinstance(entry.derived, Held) else None
-        for tier in self.below:
+        # A negative record is in memory alone; what lies below it is another.
+        for tier in () if held is not None and held.is_negative else self.below:
             blob = await tier.peek(key)
             with contextlib.suppress(RecordCorrupt):
                 if blob is not None and (record := open_sealed(blob, self._secret)).key == key:
@@ -111,9 +112,9 @@ class Tiers:
                     return self.memory.name if held is not None else tier.name, told, len(record.body)
         return None if held is None else (self.memory.name, held.told(), len(held.body))
 
-    def keep_in_memory(self, record: Record, body_sha256: str, *, owner: str) -> bool:
-        """Whether memory took it."""
-        return self._into_memory(Held(record, body_sha256, self._shared), owner)
+    def keep_in_memory(self, record: Record, body_sha256: str, *, owner: str, keep_s: int | None = None) -> bool:
+        """Whether memory took it; for as long as its lifetimes say, or `keep_s`."""
+        return self._into_memory(Held(record, body_sha256, self._shared), owner, keep_s=keep_s)
 
     def bring_up(self, blob: bytes, key: str, namespace: str, *, owner: str) -> bool:
         """Puts a record that another process keeps into memory; False if it is none, or memory didn't take it."""
@@ -160,8 +161,10 @@ class Tiers:
         cleaning.add_done_callback(self._cleaning.discard)
         return None
 
-    def _into_memory(self, held: Held, owner: str) -> bool:
-        entry = self.memory.put_now(held.key, held.body, gone_at_ms=_dead_at_ms(held, self._now_ms()), owner=owner)
+    def _into_memory(self, held: Held, owner: str, *, keep_s: int | None = None) -> bool:
+        now_ms = self._now_ms()
+        gone_at_ms = _dead_at_ms(held, now_ms) if keep_s is None else now_ms + keep_s * 1000
+        entry = self.memory.put_now(held.key, held.body, gone_at_ms=gone_at_ms, owner=owner)
         if entry is not None:
             entry.derived = held
             self.memory.grown(held.key, entry, HELD_BYTES)

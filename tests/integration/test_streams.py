@@ -8,7 +8,7 @@ import socket
 
 import aiohttp
 
-from foretold.flight import Flights
+from foretold.flights import Flights
 from tests.asking import chat_body
 from tests.fakes.upstream import begin_stream, chat, chunks_of, send_chunk, stream, text_for, whole
 from tests.running import in_front_of, running
@@ -345,7 +345,7 @@ async def test_a_follower_who_stops_reading_holds_up_nobody(upstream, tmp_path):
     body = json.dumps(chat_body("hello", stream=True)).encode()
     asked = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n" % len(body) + body
     async with running(in_front_of(upstream.url), tmp_path) as node:
-        node.node.flights = Flights(patience_s=0.2)
+        node.node.flying.flights = Flights(patience_s=0.2)
         leader = asyncio.create_task(node.chat("hello", stream=True))
         await upstream.called(1)
         with socket.create_connection(node.url.removeprefix("http://").split(":")) as idle:

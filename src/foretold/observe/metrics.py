@@ -58,6 +58,12 @@ class _Counts(Collector):
         yield from self._times()
         yield CounterMetricFamily("foretold_stored", "Answers kept.", value=told["stored"])
         yield CounterMetricFamily(
+            "foretold_refreshed", "Stale answers replaced behind their callers' backs.", value=told["refreshed"]
+        )
+        yield CounterMetricFamily(
+            "foretold_refresh_failed", "Tries at that which brought nothing to keep.", value=told["refresh_failed"]
+        )
+        yield CounterMetricFamily(
             "foretold_saved_seconds", "Origin time that hits did not take.", value=told["saved_ms"] / 1000
         )
         would_be = CounterMetricFamily(

@@ -25,6 +25,8 @@ def stats(node: Node) -> dict[str, Any]:
         "times": {how.value: counters.how[how].buckets for how in How},
         "ended": {ended.value: count for ended, count in counters.ended.items()},
         "stored": node.keeping.kept,
+        "refreshed": node.flying.refreshing.refreshed,
+        "refresh_failed": node.flying.refreshing.failed,
         "saved_ms": counters.saved_ms,
         "mode": "observe" if node.only_observes else "serve",
         "would_be": {how.value: count for how, count in counters.would_be.items()},

@@ -16,9 +16,10 @@ from foretold.contract.status import CacheStatus
 from foretold.dialects.openai import OpenAI
 from foretold.errors import Ambiguous, ForetoldError, NotKept, OriginError, Overloaded, Refused, TooLarge
 from foretold.memo import Head
-from foretold.node import Node, Prepared
+from foretold.node import Node
 from foretold.outcome import Ended, How, Outcome
 from foretold.ports import Dialect, Request
+from foretold.prepared import Prepared
 from foretold.server.admin import Admin
 from foretold.server.bodies import Bodies, CallerGone, Receive, overloaded
 from foretold.server.cors import cors, preflight
@@ -233,14 +234,14 @@ class App:
                 # Callers get no names of files or processes; whoever runs the node does.
                 _log.warning("%s: %s", error, error.__cause__)
             code = error.code_here if isinstance(error, Refused) else error.code
-            status = CacheStatus(detail=code)
+            status = CacheStatus(detail="backoff" if error.is_echo else code)
         outcome.detail = status.detail
         outcome.status = error.status_here if isinstance(error, Refused) else error.status
         kind, body = dialect.tell(error)
         headers = [("content-type", kind), ("cache-status", str(status)), ("cache-control", "no-store")]
         if outcome.status == 401:
             headers.append(("www-authenticate", "Bearer"))
-        if isinstance(error, Overloaded):
+        if isinstance(error, Overloaded) or error.is_echo:
             headers.append(("retry-after", "1"))
         if isinstance(error, NotKept):
             headers.append(("x-should-retry", "false"))  # OpenAI's clients ask a 504 again
