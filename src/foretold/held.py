@@ -18,7 +18,7 @@ V = TypeVar("V", bound=Hashable)
 
 class Held:
     """`digest` are the first 16 hex digits of the body's; `ready` are answers made of it, by what was asked (ready.py);
-    `alive_under` is the table of generations under which it was last found alive.
+    `alive_under` is the epoch of the generations under which it was last found alive.
     """
 
     __slots__ = (
@@ -58,7 +58,7 @@ class Held:
         self.tags: Mapping[str, str] = shared.tags(record.tags)
         self.took_ms = record.took_ms
         self.ready: dict[tuple[bool, bool, bool, str | None], Any] | None = None
-        self.alive_under: Mapping[str, str] | None = None
+        self.alive_under = 0
 
     def told(self) -> dict[str, object]:
         """What is known of the record here, by the names of rule R2."""

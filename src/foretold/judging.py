@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -13,6 +12,7 @@ from foretold.contract.generations import is_alive
 from foretold.contract.status import CacheStatus
 from foretold.held import Held
 from foretold.memo import Named
+from foretold.ports import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,12 @@ class Unusable:
         return replace(status, forwarded=self.forwarded, detail=self.detail or status.detail)
 
 
-def judged(held: Held, named: Named, *, now_ms: int, generations: Mapping[str, str]) -> Judged | Unusable:
+def judged(held: Held, named: Named, *, now_ms: int, generations: Table) -> Judged | Unusable:
     """What is said while nothing is known of the origin (rules F1, C1)."""
-    if held.alive_under is not generations:
+    if held.alive_under != generations.epoch:
         if not is_alive(held.tags, generations):
             return Unusable("uri-miss")
-        held.alive_under = generations
+        held.alive_under = generations.epoch
     if named.usage and not held.has_usage:
         return Unusable("uri-miss", "lacks-usage")
     verdict = judge(held.made_ms, held.lifetimes, now_ms)
@@ -50,7 +50,7 @@ def judged(held: Held, named: Named, *, now_ms: int, generations: Mapping[str, s
     return Unusable("stale")
 
 
-def judged_on_failure(held: Held, named: Named, *, now_ms: int, generations: Mapping[str, str]) -> Judged | None:
+def judged_on_failure(held: Held, named: Named, *, now_ms: int, generations: Table) -> Judged | None:
     """What time says of a record that may be given instead of an origin's failure; None if it may not."""
     verdict = judged(held, named, now_ms=now_ms, generations=generations)
     if isinstance(verdict, Unusable):

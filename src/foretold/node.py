@@ -343,6 +343,8 @@ class Node:
 
     async def _seen(self, prepared: Prepared, outcome: Outcome) -> Answer:
         """The origin's answer to a query that would have been a hit."""
+        if prepared.is_only_if_cached:
+            raise self._not_kept(outcome)
         named = prepared.named
         if named is None or not self.flying.may_refresh(named):
             return await self._pass(prepared, outcome)

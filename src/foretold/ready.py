@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
-from collections.abc import Mapping
 from functools import lru_cache
 
 from foretold.answer import Hit, lines_of, raw
@@ -18,6 +17,7 @@ from foretold.contract.status import CacheStatus, client_cache_control, etag, et
 from foretold.held import Held
 from foretold.memo import Named
 from foretold.outcome import How
+from foretold.ports import Table
 from foretold.projections import calls, shapes
 from foretold.tiers import Found, Tiers
 
@@ -102,14 +102,14 @@ def _aging(judged: Judged, named: Named, key: str, *, detail: str | None) -> byt
     return b"cache-status: %s\r\nage: %d\r\n" % (str(status).encode(), judged.age_s)
 
 
-def again(held: Held, named: Named, *, now_ms: int, generations: Mapping[str, str]) -> Hit | None:
+def again(held: Held, named: Named, *, now_ms: int, generations: Table) -> Hit | None:
     """The answer last given of a record, if all that it depended on is the same."""
     ready: Ready | None = None if held.ready is None else held.ready.get(named.place)
     if (
         ready is not None
         and ready.since_ms <= now_ms < ready.until_ms
         and ready.wishes is named.controls
-        and held.alive_under is generations
+        and held.alive_under == generations.epoch
         and named.if_none_match is None
     ):
         return ready.hit

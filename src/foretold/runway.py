@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from foretold.contract.generations import is_alive
 from foretold.keeping import Keeping
@@ -21,13 +21,13 @@ class Runway:
         self._generations = generations
         self._now_ms = now_ms
         self._is_shut = False
-        self._alive_under: Mapping[str, str] | None = None
+        self._alive_under = 0
 
     def is_open(self) -> bool:
         generations = self._generations.now()
-        if self._alive_under is not generations and is_alive(self._departure.tags, generations):
-            self._alive_under = generations
-        return not self._is_shut and self._alive_under is generations
+        if self._alive_under != generations.epoch and is_alive(self._departure.tags, generations):
+            self._alive_under = generations.epoch
+        return not self._is_shut and self._alive_under == generations.epoch
 
     def shut(self) -> None:
         self._is_shut = True

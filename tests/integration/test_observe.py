@@ -129,6 +129,16 @@ async def test_an_observing_node_serves_none_and_says_what_it_would_have_done(up
     assert len(upstream.calls) == 2
 
 
+async def test_only_if_cached_asks_nobody_also_for_an_answer_that_takes_long_to_make(upstream, tmp_path):
+    long = "x" * 400_000
+    async with running(OBSERVE + in_front_of(upstream.url), tmp_path) as node:
+        await node.chat(long, stream=True)
+        whole_of_it = await node.chat(long, {"cache-control": "only-if-cached"})
+
+    assert whole_of_it.status == 504
+    assert len(upstream.calls) == 1
+
+
 async def test_callers_at_once_each_get_their_own_answer_while_observing(upstream, tmp_path):
     goes_on = asyncio.Event()
 

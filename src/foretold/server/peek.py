@@ -190,6 +190,11 @@ class Peek(LimitedProtocol):
             super().data_received(self._let_go())
         super().connection_lost(exc)
 
+    def shutdown(self) -> None:
+        if self._held:
+            super().data_received(self._let_go())  # it has begun: it may end
+        super().shutdown()
+
     def _is_between_requests(self) -> bool:
         cycle = self.cycle
         return (
