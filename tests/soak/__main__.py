@@ -19,6 +19,7 @@ from tests.soak.process import sample_at_rest
 from tests.soak.samples import Sample, growths, line_through
 from tests.soak.traffic import Traffic
 
+# So long a lap takes where the machine keeps up; its questions are counted, see traffic.py.
 LAP_S = 10.0
 # Until every bounded cache is full and the interpreter has all the memory it keeps.
 WARM_SHARE, WARM_LAPS = 0.2, 4
@@ -64,7 +65,7 @@ async def laps(
     began_s = time.monotonic()
     while (time.monotonic() - began_s < seconds or len(samples) < FEWEST_LAPS) and not faults and not traffic.wrongs:
         before = traffic.ended.copy()
-        await traffic.lap(LAP_S, rate=rate)
+        await traffic.lap(max(1, int(LAP_S * rate)), rate=rate)
         upstream.hang_up()
         upstream.calls.clear()
         sample, told = await sample_at_rest(node, traffic.asked)
