@@ -16,7 +16,7 @@ from tests.e2e.program import Node, serving
 from tests.fakes.upstream import FakeUpstream
 from tests.faults.rounds import RandomUpstream
 from tests.soak.process import sample_at_rest
-from tests.soak.samples import Sample, growths, line_through
+from tests.soak.samples import BYTES_A_REQUEST, FEWEST_REQUESTS, Sample, growths, line_through
 from tests.soak.traffic import Traffic
 
 # So long a lap takes where the machine keeps up; its questions are counted, see traffic.py.
@@ -107,6 +107,8 @@ def verdict(samples: list[Sample], wrongs: list[str]) -> int:
             f" memory {memory.slope:+.2f} ± {memory.error:.2f} bytes a question."
         )
         found += growths(counted)
+        if counted[-1].requests - counted[0].requests < FEWEST_REQUESTS:
+            print(f"That is too short a run to tell {BYTES_A_REQUEST:g} bytes: {FEWEST_REQUESTS:,} questions would do.")
     for line in found:
         print(f"  ✗ {line}")
     print("Something leaks or is wrong." if found else "Nothing grows and nothing is wrong.")
