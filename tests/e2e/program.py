@@ -10,7 +10,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,11 +64,11 @@ async def run(*arguments: str, home: Path, sent: str = "", cwd: Path | None = No
 class Node:
     """A running `foretold serve`."""
 
-    def __init__(self, process: asyncio.subprocess.Process, told: dict[str, Any], home: Path):
+    def __init__(self, process: asyncio.subprocess.Process, url: str, home: Path, workers: Sequence[int] = ()):
         self.process = process
-        self.url: str = told["url"]
-        self.workers: list[int] = told.get("workers", [])
+        self.url = url
         self.home = home
+        self.workers = tuple(workers)
 
     @property
     def admin_headers(self) -> dict[str, str]:
@@ -130,7 +130,8 @@ async def serving(home: Path, settings: str | None = None, *arguments: str) -> A
     try:
         line = await asyncio.wait_for(process.stdout.readline(), START_S)
         assert line, "the node did not start"
-        yield Node(process, json.loads(line), home)
+        told = json.loads(line)
+        yield Node(process, told["url"], home, told.get("workers", ()))
     finally:
         if process.returncode is None:
             process.terminate()
