@@ -92,7 +92,7 @@ class Node:
             if not isinstance(judged_now, Hit):
                 return None
             hit = judged_now
-        if self._is_to_refresh(hit, named):
+        if hit.is_due and self.flying.may_refresh(named):
             return None
         self.tiers.memory_counts.lookups += 1
         self.tiers.memory_counts.hits += 1
