@@ -14,10 +14,10 @@ from typing import Any
 
 import aiohttp
 
-from foretold.aftermath import monotonic_ms
 from foretold.assemble import Assembled, assemble, wall_ms
 from foretold.config import Config, load
 from foretold.datafolder import DataFolder
+from foretold.flights.aftermath import monotonic_ms
 from foretold.live import Live
 from foretold.server.listening import bind
 from foretold.server.serve import server_for

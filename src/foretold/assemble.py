@@ -7,15 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from foretold.aftermath import monotonic_ms
 from foretold.config.checking import is_loopback
 from foretold.config.settings import Config, RouteSettings, TierSettings, UpstreamSettings
 from foretold.config.values import Secret
 from foretold.contract.freshness import Lifetimes
 from foretold.datafolder import DataFolder
+from foretold.flights.aftermath import monotonic_ms
+from foretold.flights.lease import ALONE
 from foretold.generations import FileGenerations
-from foretold.keeping import Keeping
-from foretold.lease import ALONE
 from foretold.leases.locks import can_lock
 from foretold.leases.shared import SharedLease
 from foretold.models.configured import LocalModel, local_models_of
@@ -32,8 +31,9 @@ from foretold.scope import Scope
 from foretold.server.guard import Doors
 from foretold.stores.disk import DiskStore
 from foretold.stores.memory import MemoryStore
-from foretold.tier import Tier
-from foretold.tiers import Tiers
+from foretold.tiers.keeping import Keeping
+from foretold.tiers.order import Tiers
+from foretold.tiers.tier import Tier
 
 DEFAULT_TIERS = (
     TierSettings(store="memory", limit=256 * 2**20),

@@ -14,20 +14,20 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from foretold import deliver, naming, policy, ready
-from foretold.aftermath import monotonic_ms
-from foretold.answer import Answer, Hit
+from foretold import naming, policy
+from foretold.answers import deliver, ready
+from foretold.answers.answer import Answer, Hit
+from foretold.answers.judging import Unusable, judged, judged_on_failure
+from foretold.answers.workshop import Workshop
 from foretold.contract.manners import may_fall_back
 from foretold.contract.status import CacheStatus
-from foretold.doorkeeper import Doorkeeper
 from foretold.errors import LeaderLost, NotKept, OriginError
-from foretold.flight import Ride
-from foretold.flights import Flights
-from foretold.flying import Flying
-from foretold.forwarding import forwarded
-from foretold.judging import Unusable, judged, judged_on_failure
-from foretold.keeping import Keeping
-from foretold.lease import ALONE, Lease
+from foretold.flights.aftermath import monotonic_ms
+from foretold.flights.flight import Ride
+from foretold.flights.flying import Flying
+from foretold.flights.forwarding import forwarded
+from foretold.flights.lease import ALONE, Lease
+from foretold.flights.table import Flights
 from foretold.memo import Head, Memo, Named
 from foretold.observe.counters import Counters
 from foretold.outcome import How, Outcome
@@ -36,8 +36,9 @@ from foretold.prepared import Prepared, Spare, Unmade
 from foretold.projections.fold import NotAnAnswer
 from foretold.routes import Routes
 from foretold.scope import Scope
-from foretold.tiers import Found, Tiers
-from foretold.workshop import Workshop
+from foretold.tiers.doorkeeper import Doorkeeper
+from foretold.tiers.keeping import Keeping
+from foretold.tiers.order import Found, Tiers
 
 # How often a query takes another turn when the process that flew for it is gone, before it flies by itself.
 MOST_TURNS = 4

@@ -11,7 +11,7 @@ from foretold.memo import Head, Named
 from foretold.policy import Permit
 from foretold.ports import Asked
 from foretold.routes import Route
-from foretold.tiers import Found
+from foretold.tiers.order import Found
 
 
 class Prepared(NamedTuple):

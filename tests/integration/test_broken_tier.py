@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from foretold.keeping import Keeping
+from foretold.answers.workshop import Workshop
 from foretold.stores.memory import MemoryStore
-from foretold.tier import Tier
-from foretold.tiers import Tiers
-from foretold.workshop import Workshop
+from foretold.tiers.keeping import Keeping
+from foretold.tiers.order import Tiers
+from foretold.tiers.tier import Tier
 from tests.fakes.store import TROUBLES, TroubledStore
 from tests.running import Client, in_front_of, running
 

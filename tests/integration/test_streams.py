@@ -9,7 +9,7 @@ import socket
 import aiohttp
 import pytest
 
-from foretold.flights import Flights
+from foretold.flights.table import Flights
 from tests.asking import chat_body
 from tests.fakes.upstream import begin_stream, chat, chunks_of, send_chunk, stream, text_for, whole
 from tests.running import in_front_of, running

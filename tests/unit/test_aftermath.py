@@ -7,10 +7,10 @@ import contextlib
 
 import pytest
 
-from foretold.aftermath import LONGEST_TOLD_BYTES, Aftermath
 from foretold.contract.endings import Ending, ending
 from foretold.errors import ForetoldError, OriginCut, OriginError, OriginTimeout, OriginUnreachable, Refused
-from foretold.flights import Flights
+from foretold.flights.aftermath import LONGEST_TOLD_BYTES, Aftermath
+from foretold.flights.table import Flights
 from tests.clock import Clock
 from tests.fakes.origin import FakeIncoming
 from tests.waiting import until

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from foretold.refreshing import MOST_AT_ONCE, MOST_RESTING, TOGETHER_BYTES, Refreshing
+from foretold.flights.refreshing import MOST_AT_ONCE, MOST_RESTING, TOGETHER_BYTES, Refreshing
 from tests.clock import Clock
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from foretold.breaker import Standing
 from foretold.observe.summing import _STANDINGS, ended, summed
+from foretold.tiers.breaker import Standing
 
 
 def told(count: int, **more: object) -> dict:

@@ -8,13 +8,13 @@ import pytest
 
 from foretold.contract.record import pack
 from foretold.errors import StoreError
-from foretold.held import lifetimes_of
-from foretold.keeping import Keeping
 from foretold.stores.disk import DiskStore
 from foretold.stores.memory import MemoryStore
-from foretold.tier import Tier
-from foretold.tiers import Tiers
-from foretold.waiting import QUEUE_BYTES
+from foretold.tiers.held import lifetimes_of
+from foretold.tiers.keeping import Keeping
+from foretold.tiers.order import Tiers
+from foretold.tiers.tier import Tier
+from foretold.tiers.waiting import QUEUE_BYTES
 from tests.clock import Clock
 from tests.fakes.records import NAMESPACE, SECRET, record
 

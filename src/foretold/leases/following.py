@@ -9,7 +9,7 @@ from socket import socket
 from foretold.contract.generations import is_alive
 from foretold.errors import LeaderLost
 from foretold.fault import error_of
-from foretold.flight import Flight
+from foretold.flights.flight import Flight
 from foretold.leases.frames import (
     MAGIC,
     Ask,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from foretold.errors import ForetoldError
 from foretold.fault import fault_of
-from foretold.flight import Flight, Ride
+from foretold.flights.flight import Flight, Ride
 from foretold.leases.frames import (
     LONGEST_CHUNK_BYTES,
     Beat,

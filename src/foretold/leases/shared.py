@@ -10,16 +10,16 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from foretold.errors import StoreError
-from foretold.flight import Flight
-from foretold.keeping import Keeping
-from foretold.lease import ALONE, Following, Turn
+from foretold.flights.flight import Flight
+from foretold.flights.lease import ALONE, Following, Turn
 from foretold.leases.following import SILENCE_S, Followed
 from foretold.leases.frames import MAGIC, Ask, Broken, Done, Frame, Purged, Refused, read, read_first, written
 from foretold.leases.hosting import can_be_followed, host
 from foretold.leases.locks import Locks, Slot, place_of
 from foretold.leases.sockets import Sockets, check_peer
 from foretold.ports import Generations
-from foretold.tiers import Tiers
+from foretold.tiers.keeping import Keeping
+from foretold.tiers.order import Tiers
 
 ANNOUNCE_S = 1.0
 # Whoever was silent is not asked again for so long: each caller would wait in vain.

@@ -10,9 +10,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from foretold.breaker import Standing
 from foretold.observe.counters import BUCKETS_MS
 from foretold.outcome import How
+from foretold.tiers.breaker import Standing
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -6,12 +6,12 @@ from dataclasses import asdict
 from typing import Any
 
 from foretold import __version__
-from foretold.breaker import Standing
 from foretold.node import Node
 from foretold.observe.counters import BUCKETS_MS
 from foretold.outcome import How
 from foretold.stores.memory import MemoryStore
-from foretold.tier import Tier
+from foretold.tiers.breaker import Standing
+from foretold.tiers.tier import Tier
 
 
 def stats(node: Node) -> dict[str, Any]:

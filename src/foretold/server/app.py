@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from foretold.answer import Answer, Hit, RawHeaders, raw
+from foretold.answers.answer import Answer, Hit, RawHeaders, raw
 from foretold.contract.status import CacheStatus
 from foretold.dialects.openai import OpenAI
 from foretold.errors import Ambiguous, ForetoldError, NotKept, OriginError, Overloaded, Refused, TooLarge

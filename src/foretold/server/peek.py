@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from foretold.answer import Hit, RawHeaders, lines_of
+from foretold.answers.answer import Hit, RawHeaders, lines_of
 from foretold.errors import ForetoldError
 from foretold.memo import Head, Memo, Plain
 from foretold.node import Node

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from foretold.answers.reshaping import LONGEST_AT_ONCE
 from foretold.contract.generations import is_alive
-from foretold.keeping import Keeping
-from foretold.landing import Departure, admits, negative_of, record_of
+from foretold.flights.landing import Departure, admits, negative_of, record_of
 from foretold.ports import Generations, Incoming
-from foretold.reshaping import LONGEST_AT_ONCE
+from foretold.tiers.keeping import Keeping
 
 
 class Runway:

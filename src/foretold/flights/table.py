@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from foretold.aftermath import Aftermath, Place, monotonic_ms
-from foretold.flight import PATIENCE_S, Flight, Landing, Ride
+from foretold.flights.aftermath import Aftermath, Place, monotonic_ms
+from foretold.flights.flight import PATIENCE_S, Flight, Landing, Ride
 from foretold.ports import Incoming
 
 

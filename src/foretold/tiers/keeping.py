@@ -6,12 +6,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from foretold.allowance import Allowance
 from foretold.contract.freshness import Verdict, judge, kv_expiration_s
 from foretold.contract.record import Record, pack
-from foretold.held import lifetimes_of
-from foretold.tiers import Tiers
-from foretold.waiting import Waiting
+from foretold.tiers.allowance import Allowance
+from foretold.tiers.held import lifetimes_of
+from foretold.tiers.order import Tiers
+from foretold.tiers.waiting import Waiting
 
 CLOSE_WITHIN_S = 10.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from foretold.flight import Flight, Landing
+from foretold.flights.flight import Flight, Landing
 from foretold.ports import Incoming
 
 

@@ -10,9 +10,9 @@ from foretold.contract.controls import Controls
 from foretold.contract.freshness import Judged, Verdict, accepts, judge, may_replace_error, may_revalidate_behind
 from foretold.contract.generations import is_alive
 from foretold.contract.status import CacheStatus
-from foretold.held import Held
 from foretold.memo import Named
 from foretold.ports import Table
+from foretold.tiers.held import Held
 
 
 @dataclass(frozen=True, slots=True)

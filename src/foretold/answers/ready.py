@@ -10,16 +10,16 @@ import dataclasses
 import secrets
 from functools import lru_cache
 
-from foretold.answer import Hit, lines_of, raw
+from foretold.answers.answer import Hit, lines_of, raw
 from foretold.contract.controls import Controls
 from foretold.contract.freshness import Judged, Verdict, may_revalidate_behind
 from foretold.contract.status import CacheStatus, client_cache_control, etag, etag_matches
-from foretold.held import Held
 from foretold.memo import Named
 from foretold.outcome import How
 from foretold.ports import Table
 from foretold.projections import calls, shapes
-from foretold.tiers import Found, Tiers
+from foretold.tiers.held import Held
+from foretold.tiers.order import Found, Tiers
 
 # Measured by bench/memory.py: a Ready and its lines, beside the body.
 LINES_BYTES = 850

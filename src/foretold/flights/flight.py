@@ -15,11 +15,11 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Protocol
 
-from foretold.buffer import Buffer
+from foretold.answers.reshaping import Shapes
 from foretold.contract.endings import Ending, ending
 from foretold.errors import ForetoldError, OriginCut, OriginError, Refused
+from foretold.flights.buffer import Buffer
 from foretold.ports import Incoming
-from foretold.reshaping import Shapes
 
 SHARED_BUFFER_BYTES = 8 * 1024 * 1024
 AHEAD_BYTES = 256 * 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from foretold.ports import Put
-from foretold.tier import Tier
+from foretold.tiers.tier import Tier
 
 QUEUE_BYTES = 64 * 1024 * 1024
 QUEUE_RECORDS = 65_536

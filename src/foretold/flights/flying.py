@@ -8,16 +8,16 @@ from msgspec.structs import replace
 
 from foretold import policy
 from foretold.contract.generations import NEVER_PURGED, caller_tag, implicit_tags
-from foretold.flight import Ride
-from foretold.flights import Flights
-from foretold.forwarding import asking_for_usage, forwarded
-from foretold.keeping import Keeping
-from foretold.landing import Departure
-from foretold.lease import ALONE, Lease, Turn
+from foretold.flights.flight import Ride
+from foretold.flights.forwarding import asking_for_usage, forwarded
+from foretold.flights.landing import Departure
+from foretold.flights.lease import ALONE, Lease, Turn
+from foretold.flights.refreshing import Refreshing
+from foretold.flights.runway import Runway
+from foretold.flights.table import Flights
 from foretold.memo import Head, Named
 from foretold.ports import Asked, Generations
-from foretold.refreshing import Refreshing
-from foretold.runway import Runway
+from foretold.tiers.keeping import Keeping
 
 
 class Flying:

@@ -16,9 +16,9 @@ from msgspec.structs import asdict
 
 from foretold.contract.record import Record, open_sealed, unpack_with_digest
 from foretold.errors import RecordCorrupt, StoreError
-from foretold.held import Held, Shared
 from foretold.stores.memory import MemoryStore
-from foretold.tier import Tier, TierCounts
+from foretold.tiers.held import Held, Shared
+from foretold.tiers.tier import Tier, TierCounts
 
 # Measured by bench/memory.py: what a Held and its parts take beside the blob.
 HELD_BYTES = 450

@@ -14,11 +14,11 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from foretold.aside import Aside
-from foretold.breaker import Breaker
 from foretold.errors import StoreError
-from foretold.pace import Pace
 from foretold.ports import NearStore, Put, Store
+from foretold.tiers.aside import Aside
+from foretold.tiers.breaker import Breaker
+from foretold.tiers.pace import Pace
 
 T = TypeVar("T")
 
