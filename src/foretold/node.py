@@ -223,14 +223,14 @@ class Node:
         may_join = prepared.permit.may_join
         # Where a record may stand in, it does so before the route's other origins are asked.
         asks_others = prepared.spare is None or prepared.route.first is None or self.only_observes
-        alone = not named.route.collapses
+        alone = False
         is_first_sight: bool | None = None
         for turns_left in range(MOST_TURNS, 0, -1):
             alone = alone or turns_left == 1
             ride = self.flying.join(named, asks_others=asks_others) if may_join and turns_left > 1 else None
             is_joined = ride is not None
             if ride is None:
-                turn = ALONE if alone else self.lease.turn(named.key)
+                turn = ALONE if alone else self.flying.turn(named, asks_others=asks_others)
                 kept = self._kept_meanwhile(named) if turn.is_taken and may_join else None
                 if kept is not None:
                     turn.give_back()
@@ -239,7 +239,7 @@ class Node:
                         continue
                     if self.only_observes:
                         return await self._seen(self._observed(prepared, hit, outcome), outcome)
-                    hit.tell(outcome)
+                    self._given(hit, prepared).tell(outcome)
                     return hit
                 if is_first_sight is None:
                     is_first_sight = self._is_first_sight(named)

@@ -41,6 +41,11 @@ class Flying:
         """A seat in a flight for this query that is in the air, or that brought an error a moment ago."""
         return self.flights.join(named.key, usage=named.usage, asks_others=asks_others)
 
+    def turn(self, named: Named, *, asks_others: bool) -> Turn:
+        """Whose turn it is among the processes; a flight that leaves out fallbacks, or takes nobody aboard, asks none."""
+        is_alone = not named.route.collapses or not (asks_others or named.route.first is None)
+        return ALONE if is_alone else self._lease.turn(named.key)
+
     def start(
         self,
         head: Head,
@@ -114,14 +119,9 @@ class Flying:
         """A seat in a flight that goes on though nobody is aboard."""
         key, refreshing = named.key, self.refreshing
         refreshing.begins(key, held_bytes=len(asked.body))
-        ride, _ = self.start(
-            head,
-            asked,
-            named,
-            asks_others=asks_others or named.route.first is None,
-            finishes_alone=True,
-            turn=self._lease.turn(key) if named.route.collapses else ALONE,
-        )
+        asks_others = asks_others or named.route.first is None
+        turn = self.turn(named, asks_others=asks_others)
+        ride, _ = self.start(head, asked, named, turn=turn, asks_others=asks_others, finishes_alone=True)
         flight = ride.flight
 
         def ended(_: object) -> None:
