@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export FORETOLD_CACHE := $(CACHE)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test slow check vectors bench wheel format lock clean
+.PHONY: help serve test slow faults soak check vectors bench wheel format lock clean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,13 @@ test: $(VENV)/.dev tests/e2e/javascript/node_modules  ## all tests: vectors in b
 
 slow: $(VENV)/.dev  ## what takes too long for `make test`: many more random values, minutes
 	$(RUN) -m pytest -m slow $(PYTEST_ARGS)
+
+faults: $(VENV)/.dev  ## every fault: upstreams, callers, clocks, disks, kills, power cuts, random rounds; half an hour
+	@tools/apt $(PROGRAMS)
+	$(RUN) -m pytest tests/faults -m "slow or not slow" $(PYTEST_ARGS)
+
+soak: $(VENV)/.dev  ## a node under mixed traffic for SOAK_MINUTES=30, and whether anything of it grows
+	@$(RUN) -m tests.soak
 
 vectors: $(VENV)/.dev  ## the contract's vectors in CPython and in JavaScript
 	$(RUN) -m pytest tests/contract

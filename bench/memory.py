@@ -131,7 +131,7 @@ async def blobs(entries: int) -> Growth:
     store = MemoryStore(_NO_LIMIT, largest_bytes=2**20, now_ms=now_ms)
 
     async def put(number: int) -> None:
-        store.put_now(_name(number), bytes(bytearray(blob)), keep_s=3600)
+        await store.put(_name(number), bytes(bytearray(blob)), keep_s=3600)
 
     return await _growth(put, entries, store, kept_bytes=len(blob))
 

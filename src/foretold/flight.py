@@ -26,7 +26,7 @@ AHEAD_BYTES = 256 * 1024
 LONGEST_WHOLE_BYTES = 32 * 1024 * 1024
 PATIENCE_S = 30.0
 # Not kept for reasons of ours: they say nothing of what the origin will answer next.
-_OURS = frozenset({"queue-full", "fault"})
+_OURS = frozenset({"queue-full", "over-share", "first-sight", "fault"})
 
 _log = logging.getLogger("foretold")
 

@@ -13,6 +13,7 @@ from foretold.flights import Flights
 from foretold.forwarding import asking_for_usage, forwarded
 from foretold.keeping import Keeping
 from foretold.landing import Departure
+from foretold.lease import ALONE, Lease, Turn
 from foretold.memo import Head, Named
 from foretold.ports import Asked, Generations
 from foretold.refreshing import Refreshing
@@ -21,11 +22,18 @@ from foretold.runway import Runway
 
 class Flying:
     def __init__(
-        self, keeping: Keeping, generations: Generations, *, now_ms: Callable[[], int], monotonic_ms: Callable[[], int]
+        self,
+        keeping: Keeping,
+        generations: Generations,
+        *,
+        now_ms: Callable[[], int],
+        monotonic_ms: Callable[[], int],
+        lease: Lease = ALONE,
     ):
         self.flights = Flights(now_ms=monotonic_ms)
         self.refreshing = Refreshing(monotonic_ms)
         self._keeping = keeping
+        self._lease = lease
         self._generations = generations
         self._now_ms = now_ms
 
@@ -33,11 +41,42 @@ class Flying:
         """A seat in a flight for this query that is in the air, or that brought an error a moment ago."""
         return self.flights.join(named.key, usage=named.usage, asks_others=asks_others)
 
-    def start(self, head: Head, asked: Asked, named: Named, *, asks_others: bool, finishes_alone: bool = False) -> Ride:
-        """A seat in a new flight; `asks_others` says whether the route's further origins are asked if the first fails."""
+    def turn(self, named: Named, *, asks_others: bool) -> Turn:
+        """Whose turn it is among the processes; a flight that leaves out fallbacks, or takes nobody aboard, asks none."""
+        is_alone = not named.route.collapses or not (asks_others or named.route.first is None)
+        return ALONE if is_alone else self._lease.turn(named.key)
+
+    def start(
+        self,
+        head: Head,
+        asked: Asked,
+        named: Named,
+        *,
+        turn: Turn,
+        asks_others: bool,
+        is_first_sight: bool = False,
+        finishes_alone: bool = False,
+    ) -> tuple[Ride, bool]:
+        """A seat in a new flight, and whether it follows another process's.
+
+        `asks_others` says whether the route's further origins are asked if the first fails.
+        """
         route, table = named.route, self._generations.now()
         origin = route.origin if asks_others or route.first is None else route.first
+        finishes_alone = finishes_alone or route.finishes_alone
         asked, tells_usage = asking_for_usage(asked, route)
+        following = turn.follow(named.query.namespace, owner=named.namespaces.tenant, usage=tells_usage)
+        if following is not None:
+            ride = self.flights.start(
+                named.key,
+                following.fetch,
+                following.landing,
+                finishes_alone=finishes_alone,
+                tells_usage=tells_usage,
+                asks_others=asks_others,
+            )
+            following.aboard(ride.flight)
+            return ride, True
         beside = forwarded(head, asked, route)
         tags = implicit_tags(
             named.namespaces.chain, model=named.query.model, revision=named.query.revision, engine=route.engine
@@ -51,17 +90,20 @@ class Flying:
             tags={tag: table.get(tag, NEVER_PURGED) for tag in tags},
             asked_ms=self._now_ms(),
             asked_for_usage=tells_usage,
+            is_first_sight=is_first_sight,
         )
-        return self.flights.start(
+        ride = self.flights.start(
             named.key,
             lambda: origin.fetch(asked, beside),
             Runway(departure, self._keeping, generations=self._generations, now_ms=self._now_ms),
-            finishes_alone=finishes_alone or route.finishes_alone,
+            finishes_alone=finishes_alone,
             tells_usage=tells_usage,
             asks_others=asks_others,
             is_shared=route.collapses,
             own_bytes=named.own_bytes + len(asked.path) + len(asked.query),
         )
+        turn.lead(ride.flight, named.query.namespace, tags=departure.tags)
+        return ride, False
 
     def may_refresh(self, named: Named) -> bool:
         """Whether a query that is given a stale record may have a new one fetched behind its back, now."""
@@ -78,7 +120,9 @@ class Flying:
         """A seat in a flight that goes on though nobody is aboard."""
         key, refreshing = named.key, self.refreshing
         refreshing.begins(key, held_bytes=len(asked.body))
-        ride = self.start(head, asked, named, asks_others=asks_others or named.route.first is None, finishes_alone=True)
+        asks_others = asks_others or named.route.first is None
+        turn = self.turn(named, asks_others=asks_others)
+        ride, _ = self.start(head, asked, named, turn=turn, asks_others=asks_others, finishes_alone=True)
         flight = ride.flight
 
         def ended(_: object) -> None:

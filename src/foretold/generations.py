@@ -1,6 +1,7 @@
 """The generations of this machine's tags, in one sealed file (rule G1).
 
-The file is replaced whole, under a lock, and never evicted.  A file that is missing, damaged or sealed by another
+The file is replaced whole, under a lock, and never evicted; each process looks at it again before a table is older than
+a quarter of a second, so that a purge by one is known to all.  A file that is missing, damaged or sealed by another
 secret begins anew with a random `*`, which kills every record: better none than one that was purged.
 """
 
@@ -11,7 +12,8 @@ import hashlib
 import hmac
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -22,16 +24,45 @@ from foretold.contract.generations import EVERYTHING
 from foretold.datafolder import write_whole
 from foretold.errors import StoreError
 
+LOOK_S = 0.25
+
+_LOST: Mapping[str, str] = MappingProxyType({})
+
 
 class FileGenerations:
-    def __init__(self, path: Path, secret: bytes):
+    def __init__(self, path: Path, secret: bytes, *, now_s: Callable[[], float] = time.monotonic):
         self._path = path
         self._secret = secret
-        self._table: Mapping[str, str] = {}
+        self._now_s = now_s
+        self._table: Mapping[str, str] = _LOST
+        self._seen: tuple[int, int, int] | None = None
+        self._look_at_s = 0.0
         self._change(())
 
     def now(self) -> Mapping[str, str]:
+        if self._now_s() >= self._look_at_s:
+            self.look()
         return self._table
+
+    def look(self) -> None:
+        """Takes over what another process has written.  While the file can't be read, every record is dead."""
+        self._look_at_s = self._now_s() + LOOK_S
+        try:
+            seen = _seen(self._path)
+            if seen == self._seen:
+                return
+            table = sealed_table(self._path, self._secret)
+        except FileNotFoundError:
+            table = None
+        except OSError:
+            self._table, self._seen = _LOST, None
+            return
+        if table is None:
+            self._begin_anew()
+        elif table != self._table:
+            self._table, self._seen = MappingProxyType(table), seen
+        else:
+            self._seen = seen
 
     async def renew(self, tags: Iterable[str]) -> None:
         self._change(tags)
@@ -46,11 +77,20 @@ class FileGenerations:
                 table = {EVERYTHING: _random(), **before, **{tag: _random() for tag in tags}}
                 if table != before:
                     write_whole(self._path, orjson.dumps({"seal": _seal(table, self._secret), "table": table}))
+                self._seen = _seen(self._path)
             finally:
                 os.close(lock)
         except OSError as e:
             raise StoreError(f"{self._path} can't be written: {e.strerror}") from None
-        self._table = MappingProxyType(table)
+        self._look_at_s = self._now_s() + LOOK_S
+        if table != self._table:
+            self._table = MappingProxyType(table)
+
+    def _begin_anew(self) -> None:
+        try:
+            self._change(())
+        except StoreError:
+            self._table, self._seen = _LOST, None
 
     def _read(self) -> dict[str, str]:
         try:
@@ -68,6 +108,9 @@ class MemoryGenerations:
     def now(self) -> Mapping[str, str]:
         return self._table
 
+    def look(self) -> None:
+        """Nobody else knows of them."""
+
     async def renew(self, tags: Iterable[str]) -> None:
         self._table = MappingProxyType({**self._table, **{tag: _random() for tag in tags}})
 
@@ -81,6 +124,12 @@ def sealed_table(path: Path, secret: bytes) -> dict[str, str] | None:
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return None
     return table if sound else None
+
+
+def _seen(path: Path) -> tuple[int, int, int]:
+    """What is another after each replacement of a file.  Raises OSError."""
+    found = path.stat()
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def _seal(table: Mapping[str, str], secret: bytes) -> str:

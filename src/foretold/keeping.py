@@ -3,29 +3,60 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
+from foretold.allowance import Allowance
 from foretold.contract.freshness import Verdict, judge, kv_expiration_s
 from foretold.contract.record import Record, pack
 from foretold.held import lifetimes_of
-from foretold.ports import Put
-from foretold.tier import Tier
 from foretold.tiers import Tiers
+from foretold.waiting import Waiting
 
-QUEUE_BYTES = 64 * 1024 * 1024
+CLOSE_WITHIN_S = 10.0
+
+_log = logging.getLogger("foretold")
 
 
 class Keeping:
-    def __init__(self, tiers: Tiers, *, secret: bytes, largest_bytes: int, now_ms: Callable[[], int]):
+    def __init__(
+        self,
+        tiers: Tiers,
+        *,
+        secret: bytes,
+        largest_bytes: int,
+        now_ms: Callable[[], int],
+        close_within_s: float = CLOSE_WITHIN_S,
+        writers: int = 1,
+    ):
+        """`writers` is the number of processes that write to the same near tiers: an owner's share is for all."""
         self._tiers = tiers
         self._secret = secret
         self._largest_bytes = largest_bytes
         self._now_ms = now_ms
+        self._close_within_s = close_within_s
         self.kept = 0
-        self._queues = [_Queue(tier) for tier in tiers.below]
+        self._queues = [Waiting(tier) for tier in tiers.below]
+        self._allowances = [
+            Allowance(tier.limit_bytes // writers, now_ms=now_ms) if tier.limit_bytes else None for tier in tiers.below
+        ]
 
-    def keep(self, record: Record) -> str | None:
-        """Puts a record into memory at once and queues it for the tiers below; None, or why it isn't kept."""
+    def share(self, percent: int) -> None:
+        """From now on one owner may hold so many hundredths of memory, and write as many of a near tier below a day."""
+        self._tiers.memory.share(percent)
+        for allowance in self._allowances:
+            if allowance is not None:
+                allowance.share(percent)
+
+    def keep(self, record: Record, *, owner: str | None = None) -> str | None:
+        """Puts a record into memory at once and queues it for the tiers below; None, or why it isn't kept.
+
+        It counts to the share of its owner, by default of its own namespace.
+        """
+        owner = owner or record.namespace
+        judged = judge(record.made_ms, lifetimes_of(record), self._now_ms())
+        if judged.verdict is Verdict.DEAD:
+            return "no-lifetime"
         body_sha256 = record.body_sha256
         try:
             blob = pack(record, self._secret, body_sha256=body_sha256)
@@ -33,15 +64,21 @@ class Keeping:
             return "header-too-long"
         if not self.takes(len(blob)):
             return "too-long"
-        is_kept = self._tiers.keep_in_memory(record, body_sha256)
-        lifetimes = lifetimes_of(record)
-        keep_s = kv_expiration_s(judge(record.made_ms, lifetimes, self._now_ms()), lifetimes)
-        for queue in self._queues:
+        is_kept = self._tiers.keep_in_memory(record, body_sha256, owner=owner)
+        keep_s = kv_expiration_s(judged, lifetimes_of(record))
+        is_over_share = False
+        for queue, allowance in zip(self._queues, self._allowances, strict=True):
+            if allowance is not None and not allowance.take(owner, len(blob)):
+                queue.tier.counts.over_share += 1
+                is_over_share = True
+                continue
             is_kept |= queue.add(record.key, blob, keep_s)
         self.kept += is_kept
-        return None if is_kept else "queue-full"
+        if is_kept:
+            return None
+        return "over-share" if is_over_share else "queue-full"
 
-    def keep_negative(self, record: Record) -> None:
+    def keep_negative(self, record: Record, *, owner: str) -> None:
         """Puts an error into memory alone, until it is no longer fresh; never in the place of an answer (rule P2)."""
         now_ms = self._now_ms()
         there = self._tiers.in_memory(record.key, record.namespace, now_ms)
@@ -53,7 +90,8 @@ class Keeping:
             return
         keep_s = judge(record.made_ms, lifetimes_of(record), now_ms).ttl_s
         if keep_s > 0:
-            self._tiers.keep_in_memory(record, record.body_sha256, keep_s=keep_s)
+            gone_at_ms = now_ms + keep_s * 1000
+            self._tiers.keep_in_memory(record, record.body_sha256, owner=owner, gone_at_ms=gone_at_ms)
 
     def takes(self, length: int) -> bool:
         """Whether a record of so many bytes may be kept, and some tier takes it."""
@@ -61,60 +99,29 @@ class Keeping:
 
     async def forget(self, key: str) -> None:
         """Takes a record out of memory, the queues and every tier.  Raises StoreError."""
-        for queue in self._queues:
-            queue.waiting.pop(key, None)
+        await asyncio.gather(*(queue.forget(key) for queue in self._queues))
         await self._tiers.delete(key)
+
+    def waiting(self, key: str) -> bytes | None:
+        """A record that is on its way into a tier below memory."""
+        return next((blob for queue in self._queues if (blob := queue.blob(key)) is not None), None)
+
+    async def settled(self, key: str) -> None:
+        """Returns when what was queued under a key has reached its tiers or failed."""
+        await asyncio.gather(*(queue.settled(key) for queue in self._queues))
 
     async def flush(self) -> None:
         """Returns when all that was queued has reached its tier or failed."""
-        for queue in self._queues:
-            await queue.flush()
+        await asyncio.gather(*(queue.flush() for queue in self._queues))
 
     async def close(self) -> None:
-        await self.flush()
-        for queue in self._queues:
-            await queue.close()
-
-
-class _Queue:
-    """What waits for one tier: the newest blob of each key."""
-
-    def __init__(self, tier: Tier):
-        self.tier = tier
-        self.waiting: dict[str, Put] = {}
-        self._bytes = 0
-        self._news = asyncio.Event()
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._worker: asyncio.Task[None] | None = None
-
-    def add(self, key: str, blob: bytes, keep_s: int) -> bool:
-        """Whether it waits for a tier that will take it; a store that doesn't take it loses what it had of the key."""
-        if self._bytes + len(blob) > QUEUE_BYTES:
-            self.tier.counts.dropped += 1
-            return False
-        self.waiting[key] = Put(key, blob, keep_s)
-        self._bytes += len(blob)
-        self._idle.clear()
-        self._news.set()
-        if self._worker is None:
-            self._worker = asyncio.create_task(self._work())
-        return self.tier.takes(len(blob))
-
-    async def flush(self) -> None:
-        await self._idle.wait()
-
-    async def close(self) -> None:
-        if self._worker is not None:
-            self._worker.cancel()
-            await asyncio.gather(self._worker, return_exceptions=True)
-
-    async def _work(self) -> None:
-        while True:
-            await self._news.wait()
-            self._news.clear()
-            while self.waiting:
-                batch, self.waiting = self.waiting, {}
-                self._bytes = 0
-                await self.tier.put_many(list(batch.values()))
-            self._idle.set()
+        """Writes what waits; what a tier doesn't take in time is given up, and the log says how much."""
+        lost = await asyncio.gather(*(queue.close(within_s=self._close_within_s) for queue in self._queues))
+        for queue, count in zip(self._queues, lost, strict=True):
+            if count:
+                _log.warning(
+                    "the %s tier did not take %d records within %g s: they are not kept there",
+                    queue.tier.name,
+                    count,
+                    self._close_within_s,
+                )

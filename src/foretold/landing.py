@@ -26,7 +26,10 @@ _UNREADABLE = (Malformed, UnicodeDecodeError, orjson.JSONDecodeError)
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """What was known when a flight began: the tags' generations are those of that moment (rule G1)."""
+    """What was known when a flight began: the tags' generations are those of that moment (rule G1).
+
+    `is_first_sight`: the route keeps only what was asked for before, and this was not.
+    """
 
     asked: Asked
     named: Named
@@ -34,6 +37,7 @@ class Departure:
     tags: dict[str, str]
     asked_ms: int
     asked_for_usage: bool
+    is_first_sight: bool = False
 
 
 def record_of(departure: Departure, incoming: Incoming, body: bytes, *, now_ms: int) -> Record | str:
@@ -118,7 +122,7 @@ def admits(departure: Departure, incoming: Incoming, *, now_ms: int) -> bool:
     headers = by_name(incoming.headers)
     kind = headers.get("content-type", "")
     operation = departure.asked.operation
-    if incoming.status != 200 or incoming.is_fallback:
+    if incoming.status != 200 or incoming.is_fallback or departure.is_first_sight:
         return False
     if is_events(kind):
         if operation not in shapes.WHOLE_OF:

@@ -10,10 +10,12 @@ import asyncio
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol
 
-from foretold.assemble import Assembled, doors_of, routes_of, scope_of, upstream_of
+from foretold.assemble import Assembled, doors_of, routes_of, scope_of, share_of, upstream_of
 from foretold.config.settings import Config
 from foretold.dialects.table import Dialects
+from foretold.observe.stats import stats
 from foretold.origins.upstream import Upstream
 from foretold.purging import Purging
 from foretold.server.admin import Admin
@@ -25,7 +27,7 @@ from foretold.server.models import Models
 _LIVE = {
     "": frozenset({"mode", "undeclared", "upstreams", "routes", "api_keys"}),
     "server": frozenset({"open", "hosts", "allowed_origins"}),
-    "cache": frozenset({"fresh", "stale_while_revalidate", "stale_if_error"}),
+    "cache": frozenset({"fresh", "stale_while_revalidate", "stale_if_error", "tenant_share"}),
 }
 
 
@@ -37,6 +39,18 @@ class Reloaded:
     waiting: tuple[str, ...]
 
 
+class Company(Protocol):
+    """All processes of a node together."""
+
+    async def stats(self) -> dict[str, Any]:
+        """The counts of all."""
+        ...
+
+    async def reload(self) -> dict[str, object]:
+        """Lets all read the settings anew; what changed, as `Reloaded` tells it.  Raises ForetoldError."""
+        ...
+
+
 class Live:
     def __init__(
         self,
@@ -46,8 +60,12 @@ class Live:
         base_url: str,
         is_ready: Callable[[], bool],
         read: Callable[[], Config],
+        company: Company | None = None,
     ):
-        """`read` gives the settings as they are now written; it raises ConfigError."""
+        """`read` gives the settings as they are now written; it raises ConfigError.
+
+        `company` is the node as a whole, where this process is one of several.
+        """
         self._config = config
         self._assembled = assembled
         self._base_url = base_url
@@ -62,7 +80,8 @@ class Live:
             self._bodies,
             token=assembled.admin_token,
             is_ready=is_ready,
-            reload=self._told,
+            stats=company.stats if company is not None else self._stats,
+            reload=company.reload if company is not None else self._reloaded,
         )
         self.app = App(node, guard=self._guard(config), bodies=self._bodies, admin=admin, models=self._models())
 
@@ -82,10 +101,15 @@ class Live:
             routes=routes_of(config, self.upstreams, self._assembled.local),
             only_observes=config.mode == "observe",
         )
+        node.keeping.share(share_of(config))
         self.app.change(guard=self._guard(config), models=self._models())
         self._close_later(before, now)
         self._config = _with_live_of(now, config)
         return reloaded
+
+    def counts(self) -> dict[str, Any]:
+        """Those of this process."""
+        return {**stats(self._assembled.node), "tasks": len(asyncio.all_tasks())}
 
     async def close(self) -> None:
         """Closes what earlier settings left; the node closes its own."""
@@ -93,7 +117,10 @@ class Live:
             task.cancel()
         await asyncio.gather(*self._closing, return_exceptions=True)
 
-    def _told(self) -> dict[str, object]:
+    async def _stats(self) -> dict[str, Any]:
+        return self.counts()
+
+    async def _reloaded(self) -> dict[str, object]:
         return dataclasses.asdict(self.reload())
 
     def _guard(self, config: Config) -> Guard:

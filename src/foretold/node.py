@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -20,60 +19,28 @@ from foretold.aftermath import monotonic_ms
 from foretold.answer import Answer, Hit
 from foretold.contract.manners import may_fall_back
 from foretold.contract.status import CacheStatus
-from foretold.errors import NotKept, OriginError
+from foretold.doorkeeper import Doorkeeper
+from foretold.errors import LeaderLost, NotKept, OriginError
 from foretold.flight import Ride
 from foretold.flights import Flights
 from foretold.flying import Flying
 from foretold.forwarding import forwarded
 from foretold.judging import Unusable, judged, judged_on_failure
 from foretold.keeping import Keeping
+from foretold.lease import ALONE, Lease
 from foretold.memo import Head, Memo, Named
 from foretold.observe.counters import Counters
 from foretold.outcome import How, Outcome
-from foretold.policy import Permit
-from foretold.ports import Asked, Generations
+from foretold.ports import Generations
+from foretold.prepared import Prepared, Spare, Unmade, spare_of
 from foretold.projections.fold import NotAnAnswer
-from foretold.routes import Route, Routes
+from foretold.routes import Routes
 from foretold.scope import Scope
 from foretold.tiers import Found, Tiers
 from foretold.workshop import Workshop
 
-
-class Prepared(NamedTuple):
-    """A query that was read and not answered near.
-
-    `named` is None where it passes, `found` a record to be made ready, `spare` one that may stand in for a failed
-    origin.  `refreshes` is said while observing: its own flight is the one that would be behind its back.
-    """
-
-    head: Head
-    asked: Asked
-    route: Route
-    status: CacheStatus
-    named: Named | None
-    permit: Permit
-    is_only_if_cached: bool
-    found: Found | None = None
-    spare: Found | None = None
-    refreshes: bool = False
-
-
-class Unmade(NamedTuple):
-    """A record that can answer, once its answer was made off the event loop."""
-
-    found: Found
-
-    def told(self, status: CacheStatus) -> CacheStatus:
-        return status
-
-
-class Spare(NamedTuple):
-    """A stale record that may stand in if the origin fails."""
-
-    found: Found
-
-    def told(self, status: CacheStatus) -> CacheStatus:
-        return replace(status, forwarded="stale")
+# How often a query takes another turn when the process that flew for it is gone, before it flies by itself.
+MOST_TURNS = 4
 
 
 class Node:
@@ -89,6 +56,7 @@ class Node:
         now_ms: Callable[[], int],
         only_observes: bool = False,
         monotonic_ms: Callable[[], int] = monotonic_ms,
+        lease: Lease = ALONE,
     ):
         """A node that only observes asks an origin every time, and counts what it would have answered."""
         self.scope = scope
@@ -98,9 +66,11 @@ class Node:
         self.generations = generations
         self.counters = counters
         self.memo = Memo()
-        self.flying = Flying(keeping, generations, now_ms=now_ms, monotonic_ms=monotonic_ms)
+        self.flying = Flying(keeping, generations, now_ms=now_ms, monotonic_ms=monotonic_ms, lease=lease)
+        self.doorkeeper = Doorkeeper(now_ms=now_ms)
         self.only_observes = only_observes
         self.workshop = Workshop(tiers)
+        self.lease = lease
         self._now_ms = now_ms
 
     @property
@@ -158,7 +128,7 @@ class Node:
             return prepared._replace(found=looked.found)
         if looked is None:
             return prepared
-        return prepared._replace(status=looked.told(status), spare=_spare(looked))
+        return prepared._replace(status=looked.told(status), spare=spare_of(looked))
 
     async def far(self, prepared: Prepared, outcome: Outcome) -> Answer | Hit:
         """The answer of a query that was not near.
@@ -174,7 +144,7 @@ class Node:
             return await self._pass(prepared, outcome)
         found = prepared.found
         if found is None and prepared.permit.may_read and self.tiers.has_far:
-            found = await self.tiers.look_far(named.key, named.query.namespace)
+            found = await self.tiers.look_far(named.key, named.query.namespace, owner=named.namespaces.tenant)
         if found is not None:
             hit = await self._made(found, named)
             if isinstance(hit, Hit):
@@ -182,12 +152,12 @@ class Node:
                     return await self._seen(self._observed(prepared, hit, outcome), outcome)
                 self._given(hit, prepared).tell(outcome)
                 return hit
-            prepared = prepared._replace(status=hit.told(prepared.status), spare=_spare(hit))
+            prepared = prepared._replace(status=hit.told(prepared.status), spare=spare_of(hit))
         if prepared.is_only_if_cached:
             raise self._not_kept(outcome)
         if asked.method == "HEAD":
             return await self._pass(prepared._replace(status=CacheStatus(forwarded="bypass", detail="head")), outcome)
-        return await self._flown(prepared, named, outcome)
+        return await self._board(prepared, named, outcome)
 
     def change(self, *, scope: Scope, routes: Routes, only_observes: bool) -> None:
         """From the next request on these decide: nothing that was remembered by the old ones is known any more."""
@@ -200,16 +170,23 @@ class Node:
         outcome.took_ms = time.monotonic() * 1000 - outcome.began_ms
         self.counters.account(outcome)
 
+    async def forget(self, key: str) -> None:
+        """Purges one record here and on disk; what is in the air for its key is not kept.  Raises StoreError."""
+        self.flights.forget(key)
+        await self.keeping.forget(key)
+
     async def close(self) -> None:
         await self.flights.close()
+        # What landed just now is given to others until they can find it themselves.
         await self.keeping.close()
+        await self.lease.close()
         await self.tiers.close()
         for route in self.routes:
             await route.origin.close()
 
     def _look(self, named: Named) -> Hit | Unmade | Spare | Unusable | None:
         """What memory and disk have of a query, if anything."""
-        found = self.tiers.look_near(named.key, named.query.namespace)
+        found = self.tiers.look_near(named.key, named.query.namespace, owner=named.namespaces.tenant)
         return None if found is None else self._hit(found, named)
 
     async def _made(self, found: Found, named: Named) -> Hit | Spare | Unusable:
@@ -240,16 +217,56 @@ class Node:
             self.tiers.corrupt += 1
             return Unusable("uri-miss")
 
-    async def _flown(self, prepared: Prepared, named: Named, outcome: Outcome) -> Answer | Hit:
-        """The answer of a flight, or of a stale record that stands in for it."""
-        status, spare = prepared.status, prepared.spare
+    async def _board(self, prepared: Prepared, named: Named, outcome: Outcome) -> Answer | Hit:
+        """The answer of a flight in the air, here or in another process, or of a new one; or of what stands in for it."""
+        may_join, spare = prepared.permit.may_join, prepared.spare
         # Where a record may stand in, it does so before the route's other origins are asked.
         asks_others = spare is None or prepared.route.first is None or self.only_observes
-        ride = self.flying.join(named, asks_others=asks_others) if prepared.permit.may_join else None
-        if ride is None:
-            ride = self.flying.start(prepared.head, prepared.asked, named, asks_others=asks_others)
-        else:
-            status = replace(status, collapsed=True, detail="backoff" if ride.is_echo else status.detail)
+        alone = False
+        is_first_sight: bool | None = None
+        for turns_left in range(MOST_TURNS, 0, -1):
+            alone = alone or turns_left == 1
+            ride = self.flying.join(named, asks_others=asks_others) if may_join and turns_left > 1 else None
+            is_joined = ride is not None
+            if ride is None:
+                turn = ALONE if alone else self.flying.turn(named, asks_others=asks_others)
+                kept = self._kept_meanwhile(named) if turn.is_taken and may_join else None
+                if kept is not None:
+                    turn.give_back()
+                    hit = await self._made(kept, named)
+                    if not isinstance(hit, Hit):
+                        continue
+                    if self.only_observes:
+                        return await self._seen(self._observed(prepared, hit, outcome), outcome)
+                    self._given(hit, prepared).tell(outcome)
+                    return hit
+                if is_first_sight is None:
+                    is_first_sight = self._is_first_sight(named)
+                turn = turn if may_join or turn.is_taken else ALONE
+                ride, is_joined = self.flying.start(
+                    prepared.head,
+                    prepared.asked,
+                    named,
+                    turn=turn,
+                    asks_others=asks_others,
+                    is_first_sight=is_first_sight,
+                )
+            status = prepared.status
+            if is_joined:
+                status = replace(status, collapsed=True, detail="backoff" if ride.is_echo else status.detail)
+            elif is_first_sight:
+                status = replace(status, detail=status.detail or "first-sight")
+            try:
+                return await self._flown(ride, prepared, named, outcome, status=status)
+            except LeaderLost as lost:
+                alone = alone or lost.alone  # nothing of it went out yet
+        raise AssertionError("the last turn is a flight of our own")
+
+    async def _flown(
+        self, ride: Ride, prepared: Prepared, named: Named, outcome: Outcome, *, status: CacheStatus
+    ) -> Answer | Hit:
+        """The answer of a flight, or of a stale record that stands in for it.  Raises LeaderLost."""
+        spare = prepared.spare
         try:
             hit = await self._standing_in(ride, spare, named) if spare is not None else None
         except BaseException:
@@ -274,6 +291,8 @@ class Node:
             incoming = await ride.head()
             if not incoming.is_fallback and not may_fall_back(failure=None, status=incoming.status, once=False):
                 return None
+        except LeaderLost:
+            raise
         except OriginError:
             pass  # told by the flight to all who get no record instead
         try:
@@ -288,6 +307,17 @@ class Node:
         except NotAnAnswer:
             self.tiers.corrupt += 1
         return None
+
+    def _kept_meanwhile(self, named: Named) -> Found | None:
+        """A good record that another process has put into a near tier since we looked."""
+        found = self.tiers.look_again(named.key, named.query.namespace, owner=named.namespaces.tenant)
+        return None if found is None or isinstance(self._hit(found, named), (Spare, Unusable)) else found
+
+    def _is_first_sight(self, named: Named) -> bool:
+        """Whether an answer won't be kept because nobody asked for it before, nor is one kept that it would replace."""
+        if not named.route.waits_for_second or self.tiers.in_memory(named.key, named.query.namespace) is not None:
+            return False
+        return not self.doorkeeper.met(named.key)
 
     def _is_to_refresh(self, hit: Hit, named: Named | None) -> bool:
         return hit.is_due and named is not None and self.flying.may_refresh(named)
@@ -341,7 +371,3 @@ class Node:
         outcome.how, outcome.detail = How.PASS, status.detail
         incoming = await route.origin.fetch(asked, forwarded(prepared.head, asked, route))
         return await deliver.passed(incoming, asked, outcome, status=status)
-
-
-def _spare(looked: Spare | Unusable) -> Found | None:
-    return looked.found if isinstance(looked, Spare) else None

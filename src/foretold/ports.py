@@ -186,6 +186,10 @@ class Generations(Protocol):
         """All of them, including `*`; the same object until one changes."""
         ...
 
+    def look(self) -> None:
+        """Makes sure that `now` knows what other processes have renewed."""
+        ...
+
     async def renew(self, tags: Iterable[str]) -> None:
         """A new random value for each tag, safe on disk when this returns."""
         ...

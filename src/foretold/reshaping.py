@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import NamedTuple
 
 from foretold.contract.events import DONE, split
@@ -67,9 +68,11 @@ def _as_whole(body: bytes, operation: str) -> Reshaped:
         events, _ = split(body)
     except UnicodeDecodeError:
         raise _no_answer() from None
-    is_all = any(event.data == DONE for event in events)
+    # Whoever streams reads up to the first [DONE]; what an origin says behind it is no part of the answer.
+    told = list(itertools.takewhile(lambda event: event.data != DONE, events))
+    is_all = len(told) < len(events)
     try:
-        answer = shapes.WHOLE_OF[operation](events)
+        answer = shapes.WHOLE_OF[operation](told)
     except (NotAnAnswer, KeyError, TypeError):
         raise (_no_answer() if is_all else _half()) from None
     if answer.get("error") is not None:

@@ -38,6 +38,8 @@ class Runway:
         return self.is_open() and admits(self._departure, incoming, now_ms=self._now_ms())
 
     async def land(self, incoming: Incoming, body: bytes) -> str | None:
+        if self._departure.is_first_sight:
+            return "first-sight"
         now_ms = self._now_ms()
         if len(body) <= LONGEST_AT_ONCE:
             record = record_of(self._departure, incoming, body, now_ms=now_ms)
@@ -47,6 +49,8 @@ class Runway:
             if self.is_open() and len(body) <= LONGEST_AT_ONCE:
                 negative = negative_of(self._departure, incoming, body, now_ms=now_ms)
                 if negative is not None:
-                    self._keeping.keep_negative(negative)
+                    self._keeping.keep_negative(negative, owner=self._departure.named.namespaces.tenant)
             return record
-        return self._keeping.keep(record) if self.is_open() else "purged"
+        if not self.is_open():
+            return "purged"
+        return self._keeping.keep(record, owner=self._departure.named.namespaces.tenant)

@@ -1,8 +1,8 @@
 """The stores in their order: look-ups go down, what is found comes up.
 
 Memory is the first tier and special in one thing: beside each record it keeps what was derived from it.  Near tiers
-(disk) answer at once; far ones are waited for.  Times travel inside the record, so coming up never makes an answer
-younger.
+(disk) answer at once; far ones, and near ones while they are slow, are waited for.  Times travel inside the record, so
+coming up never makes an answer younger, nor lets it outlive its death.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from msgspec.structs import asdict
 
-from foretold.contract.freshness import judge, kv_expiration_s
 from foretold.contract.record import Record, open_sealed, unpack_with_digest
 from foretold.errors import RecordCorrupt, StoreError
 from foretold.held import Held, Shared
@@ -37,8 +36,6 @@ class Tiers:
         self.below = tuple(below)
         self.memory_counts = TierCounts()
         self.corrupt = 0
-        self._near = tuple(tier for tier in below if tier.is_near)
-        self._far = tuple(tier for tier in below if not tier.is_near)
         self._secret = secret
         self._now_ms = now_ms
         self._shared = Shared()
@@ -46,7 +43,8 @@ class Tiers:
 
     @property
     def has_far(self) -> bool:
-        return bool(self._far)
+        """Whether some tier must be waited for, now."""
+        return any(not tier.is_near for tier in self.below)
 
     def in_memory(self, key: str, namespace: str, now_ms: int | None = None) -> Held | None:
         """The record held in memory; not counted, so that a look that leads to a second one counts once."""
@@ -56,25 +54,43 @@ class Tiers:
         held = entry.derived
         return held if isinstance(held, Held) and held.namespace == namespace else None
 
-    def look_near(self, key: str, namespace: str) -> Found | None:
-        """The record in memory or in a near tier, without waiting for anything."""
+    def look_near(self, key: str, namespace: str, *, owner: str | None = None) -> Found | None:
+        """The record in memory or in a near tier, without waiting for anything.
+
+        What comes up counts to the owner's share of memory, by default to that of its own namespace.
+        """
         self.memory_counts.lookups += 1
         held = self.in_memory(key, namespace)
         if held is not None:
             self.memory_counts.hits += 1
             return Found(held, self.memory.name, True)
         self.memory_counts.misses += 1
-        for tier in self._near:
+        for tier in self.below:
+            if not tier.is_near:
+                continue
             held = self._opened(tier, tier.get_now(key), key, namespace)
             if held is not None:
+                self._into_memory(held, owner or namespace)
                 return Found(held, tier.name, False)
         return None
 
-    async def look_far(self, key: str, namespace: str) -> Found | None:
-        """The record in the nearest far tier that has it whole."""
-        for tier in self._far:
+    def look_again(self, key: str, namespace: str, *, owner: str) -> Found | None:
+        """What another process may have put into a near tier since the last look; counted only if it is there."""
+        for tier in self.below:
+            held = self._opened(tier, tier.again(key), key, namespace)
+            if held is not None:
+                self._into_memory(held, owner)
+                return Found(held, tier.name, False)
+        return None
+
+    async def look_far(self, key: str, namespace: str, *, owner: str | None = None) -> Found | None:
+        """The record in the nearest of the tiers that must be waited for that has it whole."""
+        for tier in self.below:
+            if tier.is_near:
+                continue
             held = self._opened(tier, await tier.get(key), key, namespace)
             if held is not None:
+                self._into_memory(held, owner or namespace)
                 return Found(held, tier.name, False)
         # Look again: a flight that was missed before may have landed while a tier was asked.
         held = self.in_memory(key, namespace)
@@ -89,26 +105,37 @@ class Tiers:
         held = entry.derived if entry is not None and isinstance(entry.derived, Held) else None
         # A negative record is in memory alone; what lies below it is another.
         for tier in () if held is not None and held.is_negative else self.below:
-            with contextlib.suppress(StoreError, RecordCorrupt):
-                blob = await tier.store.get(key)
+            blob = await tier.peek(key)
+            with contextlib.suppress(RecordCorrupt):
                 if blob is not None and (record := open_sealed(blob, self._secret)).key == key:
                     told = {name: value for name, value in asdict(record).items() if name not in ("body", "rest")}
                     return self.memory.name if held is not None else tier.name, told, len(record.body)
         return None if held is None else (self.memory.name, held.told(), len(held.body))
 
-    def keep_in_memory(self, record: Record, body_sha256: str, *, keep_s: int | None = None) -> bool:
-        """Whether memory took it; for as long as its lifetimes say, or `keep_s`."""
-        return self._into_memory(Held(record, body_sha256, self._shared), keep_s=keep_s)
+    def keep_in_memory(self, record: Record, body_sha256: str, *, owner: str, gone_at_ms: int | None = None) -> bool:
+        """Whether memory took it; for as long as its lifetimes say, or until `gone_at_ms`."""
+        return self._into_memory(Held(record, body_sha256, self._shared), owner, gone_at_ms=gone_at_ms)
+
+    def bring_up(self, blob: bytes, key: str, namespace: str, *, owner: str) -> bool:
+        """Puts a record that another process keeps into memory; False if it is none, or memory didn't take it."""
+        with contextlib.suppress(RecordCorrupt):
+            record, body_sha256 = unpack_with_digest(blob, self._secret, key=key, namespace=namespace)
+            return self._into_memory(Held(record, body_sha256, self._shared), owner)
+        return False
 
     def takes(self, length: int) -> bool:
         """Whether some tier takes a record of so many bytes."""
         return length <= self.memory.largest_bytes or any(tier.takes(length) for tier in self.below)
 
     async def delete(self, key: str) -> None:
-        """Takes a record out of every tier.  Raises StoreError if one of them couldn't."""
+        """Takes a record out of every tier.  Raises StoreError if one of them couldn't, once the others have."""
         await self.memory.delete(key)
-        for tier in self.below:
-            await tier.delete(key)
+        ended = await asyncio.gather(*(tier.delete(key) for tier in self.below), return_exceptions=True)
+        # Again: while a tier was waited for, a look-up may have brought it up once more.
+        await self.memory.delete(key)
+        for error in ended:
+            if error is not None:
+                raise error
 
     def grown(self, held: Held, more_bytes: int) -> None:
         """Counts what was made of a record and is kept beside it in memory."""
@@ -119,16 +146,14 @@ class Tiers:
     async def close(self) -> None:
         await asyncio.gather(*self._cleaning)
         await self.memory.close()
-        for tier in self.below:
-            await tier.store.close()
+        await asyncio.gather(*(tier.close() for tier in self.below))
 
     def _opened(self, tier: Tier, blob: bytes | None, key: str, namespace: str) -> Held | None:
-        """What a tier gave, opened and brought into memory; what is no record is deleted there, out of the way."""
+        """What a tier gave, opened; what is no record is deleted there, out of the way."""
         if blob is None:
             return None
         held = self._open(blob, key, namespace)
         if held is not None:
-            self._into_memory(held)
             return held
         tier.found_corrupt()
         cleaning = asyncio.ensure_future(_clean(tier, key))
@@ -136,10 +161,10 @@ class Tiers:
         cleaning.add_done_callback(self._cleaning.discard)
         return None
 
-    def _into_memory(self, held: Held, *, keep_s: int | None = None) -> bool:
-        if keep_s is None:
-            keep_s = kv_expiration_s(judge(held.made_ms, held.lifetimes, self._now_ms()), held.lifetimes)
-        entry = self.memory.put_now(held.key, held.body, keep_s=keep_s)
+    def _into_memory(self, held: Held, owner: str, *, gone_at_ms: int | None = None) -> bool:
+        if gone_at_ms is None:
+            gone_at_ms = _dead_at_ms(held, self._now_ms())
+        entry = self.memory.put_now(held.key, held.body, gone_at_ms=gone_at_ms, owner=owner)
         if entry is not None:
             entry.derived = held
             self.memory.grown(held.key, entry, HELD_BYTES)
@@ -152,6 +177,13 @@ class Tiers:
             self.corrupt += 1
             return None
         return Held(record, body_sha256, self._shared)
+
+
+def _dead_at_ms(held: Held, now_ms: int) -> int:
+    """When a record dies (rule F1); of one from a clock ahead of ours, no later than if it were made now."""
+    lifetimes = held.lifetimes
+    usable_s = lifetimes.fresh_s + max(lifetimes.stale_while_revalidate_s, lifetimes.stale_if_error_s)
+    return min(held.made_ms, now_ms) + usable_s * 1000
 
 
 async def _clean(tier: Tier, key: str) -> None:

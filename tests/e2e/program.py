@@ -64,9 +64,10 @@ async def run(*arguments: str, home: Path, sent: str = "", cwd: Path | None = No
 class Node:
     """A running `foretold serve`."""
 
-    def __init__(self, process: asyncio.subprocess.Process, url: str, home: Path):
+    def __init__(self, process: asyncio.subprocess.Process, told: dict[str, Any], home: Path):
         self.process = process
-        self.url = url
+        self.url: str = told["url"]
+        self.workers: list[int] = told.get("workers", [])
         self.home = home
 
     @property
@@ -81,6 +82,13 @@ class Node:
             session.post(self.url + path, json=body, headers=headers) as response,
         ):
             return response.status, {n.lower(): v for n, v in response.headers.items()}, await response.read()
+
+    async def stats(self) -> Any:
+        async with (
+            aiohttp.ClientSession(headers=self.admin_headers) as session,
+            session.get(f"{self.url}/-/stats") as response,
+        ):
+            return await response.json()
 
     async def written(self, count: int) -> None:
         """Returns once so many records are safe on disk."""
@@ -122,7 +130,7 @@ async def serving(home: Path, settings: str | None = None, *arguments: str) -> A
     try:
         line = await asyncio.wait_for(process.stdout.readline(), START_S)
         assert line, "the node did not start"
-        yield Node(process, json.loads(line)["url"], home)
+        yield Node(process, json.loads(line), home)
     finally:
         if process.returncode is None:
             process.terminate()

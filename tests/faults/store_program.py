@@ -115,7 +115,7 @@ async def use(folder: Path, count: int, *, cut_at: int | None = None) -> dict[st
         if kept == len(new):
             break
     counts = world.tier.counts
-    adds_up = counts.lookups == counts.hits + counts.misses + counts.errors
+    adds_up = counts.lookups == counts.hits + counts.misses + counts.errors + counts.skipped
     set_aside = world.disk.set_aside is not None
     await world.close()
     return {

@@ -8,11 +8,13 @@ import pytest
 
 from foretold.contract.record import pack
 from foretold.errors import StoreError
-from foretold.keeping import QUEUE_BYTES, Keeping
+from foretold.held import lifetimes_of
+from foretold.keeping import Keeping
 from foretold.stores.disk import DiskStore
 from foretold.stores.memory import MemoryStore
 from foretold.tier import Tier
 from foretold.tiers import Tiers
+from foretold.waiting import QUEUE_BYTES
 from tests.clock import Clock
 from tests.fakes.records import NAMESPACE, SECRET, record
 
@@ -232,3 +234,57 @@ async def test_a_hit_is_never_written_back():
     await world.keeping.flush()
 
     assert world.store.puts == []
+
+
+@pytest.mark.parametrize("age_s", [0, 1, 1800, 7199.5, 7199.999])
+async def test_a_record_that_comes_up_keeps_its_times_and_leaves_memory_when_it_dies(age_s):
+    world = World()
+    kept = world.record(fresh_s=3600, stale_while_revalidate_s=3600, stale_if_error_s=1800)
+    world.store.blobs[kept.key] = pack(kept, SECRET)
+    world.clock.forward(s=age_s)
+
+    found = await world.look_up(kept.key)
+    world.store.blobs.clear()
+    world.clock.now_ms = kept.made_ms + 7200 * 1000 - 1
+    just_before = await world.look_up(kept.key)
+    world.clock.now_ms += 1
+    dead = await world.look_up(kept.key)
+
+    assert (found.held.made_ms, found.held.lifetimes) == (kept.made_ms, lifetimes_of(kept))
+    assert just_before.tier == "memory"
+    assert dead is None
+    assert world.memory.held_bytes == 0
+
+
+async def test_a_record_that_is_dead_when_it_is_found_takes_no_place_in_memory():
+    world = World()
+    kept = world.record(fresh_s=10, stale_while_revalidate_s=0, stale_if_error_s=0)
+    world.store.blobs[kept.key] = pack(kept, SECRET)
+    world.clock.forward(s=10)
+
+    found = await world.look_up(kept.key)
+
+    assert found.tier == "fake"
+    assert world.memory.held_bytes == 0
+
+
+async def test_a_record_of_a_clock_ahead_of_ours_is_not_held_for_longer_than_one_made_now():
+    world = World()
+    kept = world.record(fresh_s=10, stale_while_revalidate_s=0, stale_if_error_s=0)
+    world.store.blobs[kept.key] = pack(kept, SECRET)
+    world.clock.forward(s=-(10**6))
+
+    await world.look_up(kept.key)
+    world.store.blobs.clear()
+    world.clock.forward(s=10)
+
+    assert await world.look_up(kept.key) is None
+
+
+async def test_an_answer_whose_lifetimes_have_passed_is_not_kept():
+    world = World()
+
+    told = world.keeping.keep(world.record(fresh_s=0, stale_while_revalidate_s=0, stale_if_error_s=0))
+
+    assert told == "no-lifetime"
+    assert world.memory.held_bytes == 0

@@ -16,9 +16,10 @@ from foretold.contract.status import CacheStatus
 from foretold.dialects.openai import OpenAI
 from foretold.errors import Ambiguous, ForetoldError, NotKept, OriginError, Overloaded, Refused, TooLarge
 from foretold.memo import Head
-from foretold.node import Node, Prepared
+from foretold.node import Node
 from foretold.outcome import Ended, How, Outcome
 from foretold.ports import Dialect, Request
+from foretold.prepared import Prepared
 from foretold.server.admin import Admin
 from foretold.server.bodies import Bodies, CallerGone, Receive, overloaded
 from foretold.server.cors import cors, preflight

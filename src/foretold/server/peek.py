@@ -22,8 +22,9 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from foretold.answer import Hit, RawHeaders, lines_of
 from foretold.errors import ForetoldError
 from foretold.memo import Head, Memo, Plain
-from foretold.node import Node, Prepared
+from foretold.node import Node
 from foretold.outcome import Outcome
+from foretold.prepared import Prepared
 from foretold.server.bodies import Bodies
 from foretold.server.protocol import BODY_GRACE_S, LimitedProtocol
 
