@@ -19,6 +19,7 @@ from foretold.errors import RecordCorrupt, StoreError
 from foretold.held import Held, Shared
 from foretold.stores.memory import MemoryStore
 from foretold.tier import Tier, TierCounts
+from foretold.waiting import Waiting
 
 # Measured by bench/memory.py: what a Held and its parts take beside the blob.
 HELD_BYTES = 450
@@ -30,16 +31,28 @@ class Found(NamedTuple):
     is_in_memory: bool
 
 
+class _Asking:
+    """Those who ask far tiers for a key, now, and whether its record changed since the first of them began."""
+
+    __slots__ = ("count", "is_changed")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.is_changed = False
+
+
 class Tiers:
     def __init__(self, memory: MemoryStore, below: Sequence[Tier], *, secret: bytes, now_ms: Callable[[], int]):
         self.memory = memory
         self.below = tuple(below)
+        self.queues = tuple(Waiting(tier) for tier in self.below)
         self.memory_counts = TierCounts()
         self.corrupt = 0
         self._secret = secret
         self._now_ms = now_ms
         self._shared = Shared()
         self._cleaning: set[asyncio.Task[None]] = set()
+        self._asking: dict[str, _Asking] = {}
 
     @property
     def has_far(self) -> bool:
@@ -65,10 +78,12 @@ class Tiers:
             self.memory_counts.hits += 1
             return Found(held, self.memory.name, True)
         self.memory_counts.misses += 1
-        for tier in self.below:
+        for queue in self.queues:
+            tier = queue.tier
             if not tier.is_near:
                 continue
-            held = self._opened(tier, tier.get_now(key), key, namespace)
+            blob = tier.told(queue.newest(key)) if queue.knows(key) else tier.get_now(key)
+            held = self._opened(tier, blob, key, namespace)
             if held is not None:
                 self._into_memory(held, owner or namespace)
                 return Found(held, tier.name, False)
@@ -76,16 +91,26 @@ class Tiers:
 
     async def look_far(self, key: str, namespace: str, *, owner: str | None = None) -> Found | None:
         """The record in the nearest of the tiers that must be waited for that has it whole."""
-        for tier in self.below:
+        for queue in self.queues:
+            tier = queue.tier
             if tier.is_near:
                 continue
-            held = self._opened(tier, await tier.get(key), key, namespace)
+            blob = tier.told(queue.newest(key)) if queue.knows(key) else await self._asked(queue, key)
+            # Look again: a flight that was missed before may have landed while the tier was asked.
+            held = self.in_memory(key, namespace)
+            if held is not None:
+                return Found(held, self.memory.name, True)
+            held = self._opened(tier, blob, key, namespace)
             if held is not None:
                 self._into_memory(held, owner or namespace)
                 return Found(held, tier.name, False)
-        # Look again: a flight that was missed before may have landed while a tier was asked.
-        held = self.in_memory(key, namespace)
-        return Found(held, self.memory.name, True) if held is not None else None
+        return None
+
+    def changed(self, key: str) -> None:
+        """A record was kept or deleted: what a tier tells that was asked before is not the newest."""
+        asking = self._asking.get(key)
+        if asking is not None:
+            asking.is_changed = True
 
     async def by_key(self, key: str) -> tuple[str, dict[str, object], int] | None:
         """For those who run the node: the first tier with a record under a key, its members and its body's length.
@@ -94,8 +119,9 @@ class Tiers:
         """
         entry = self.memory.entry(key)
         held = entry.derived if entry is not None and isinstance(entry.derived, Held) else None
-        for tier in self.below:
-            blob = await tier.peek(key)
+        for queue in self.queues:
+            tier = queue.tier
+            blob = queue.newest(key) if queue.knows(key) else await tier.peek(key)
             with contextlib.suppress(RecordCorrupt):
                 if blob is not None and (record := open_sealed(blob, self._secret)).key == key:
                     told = {name: value for name, value in asdict(record).items() if name not in ("body", "rest")}
@@ -111,9 +137,15 @@ class Tiers:
         return length <= self.memory.largest_bytes or any(tier.takes(length) for tier in self.below)
 
     async def delete(self, key: str) -> None:
-        """Takes a record out of every tier.  Raises StoreError if one of them couldn't, once the others have."""
+        """Takes a record out of memory, what waits and every tier; from now on nobody finds it.
+
+        Raises StoreError if a tier couldn't, once the others have; it is tried again there.
+        """
+        self.changed(key)
+        for queue in self.queues:
+            queue.hide(key)
         await self.memory.delete(key)
-        ended = await asyncio.gather(*(tier.delete(key) for tier in self.below), return_exceptions=True)
+        ended = await asyncio.gather(*(queue.forget(key) for queue in self.queues), return_exceptions=True)
         for error in ended:
             if error is not None:
                 raise error
@@ -128,6 +160,18 @@ class Tiers:
         await asyncio.gather(*self._cleaning)
         await self.memory.close()
         await asyncio.gather(*(tier.close() for tier in self.below))
+
+    async def _asked(self, queue: Waiting, key: str) -> bytes | None:
+        """What a far tier has, or what came to wait for it meanwhile."""
+        asking = self._asking.setdefault(key, _Asking())
+        asking.count += 1
+        try:
+            blob = await queue.tier.get(key)
+        finally:
+            asking.count -= 1
+            if not asking.count:
+                del self._asking[key]
+        return queue.newest(key) if asking.is_changed else blob
 
     def _opened(self, tier: Tier, blob: bytes | None, key: str, namespace: str) -> Held | None:
         """What a tier gave, opened; what is no record is deleted there, out of the way."""
