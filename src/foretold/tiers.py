@@ -16,6 +16,7 @@ from msgspec.structs import asdict
 
 from foretold.contract.record import Record, open_sealed, unpack_with_digest
 from foretold.errors import RecordCorrupt, StoreError
+from foretold.halves import Halves
 from foretold.held import Held, Shared
 from foretold.stores.memory import MemoryStore
 from foretold.tier import Tier, TierCounts
@@ -23,6 +24,8 @@ from foretold.waiting import Waiting
 
 # Measured by bench/memory.py: what a Held and its parts take beside the blob.
 HELD_BYTES = 450
+# Of bodies that memory doesn't take: a body that many callers read slowly lies in memory once.
+LATELY_BYTES = 32 * 1024 * 1024
 
 
 class Found(NamedTuple):
@@ -53,6 +56,7 @@ class Tiers:
         self._shared = Shared()
         self._cleaning: set[asyncio.Task[None]] = set()
         self._asking: dict[str, _Asking] = {}
+        self._lately: Halves[bytes] = Halves(LATELY_BYTES)
 
     @property
     def has_far(self) -> bool:
@@ -85,7 +89,7 @@ class Tiers:
             blob = tier.told(queue.newest(key)) if queue.knows(key) else tier.get_now(key)
             held = self._opened(tier, blob, key, namespace)
             if held is not None:
-                self._into_memory(held, owner or namespace)
+                self._come_up(held, owner or namespace)
                 return Found(held, tier.name, False)
         return None
 
@@ -102,7 +106,7 @@ class Tiers:
                 return Found(held, self.memory.name, True)
             held = self._opened(tier, blob, key, namespace)
             if held is not None:
-                self._into_memory(held, owner or namespace)
+                self._come_up(held, owner or namespace)
                 return Found(held, tier.name, False)
         return None
 
@@ -185,6 +189,17 @@ class Tiers:
         self._cleaning.add(cleaning)
         cleaning.add_done_callback(self._cleaning.discard)
         return None
+
+    def _come_up(self, held: Held, owner: str) -> None:
+        """Into memory; of what it doesn't take, all who are given the same body lately get the same bytes object."""
+        if self._into_memory(held, owner):
+            return
+        place = held.key, held.digest
+        lately = self._lately.get(place)
+        if lately == held.body:
+            held.body = lately
+        else:
+            self._lately.put(place, held.body, cost=len(held.body))
 
     def _into_memory(self, held: Held, owner: str) -> bool:
         entry = self.memory.put_now(held.key, held.body, gone_at_ms=_dead_at_ms(held, self._now_ms()), owner=owner)
