@@ -63,6 +63,8 @@ class World:
     def shut(self):
         self.is_shut = True
 
+    supersede = shut
+
     async def land(self, incoming, body):
         return self.why
 

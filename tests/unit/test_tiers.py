@@ -288,3 +288,41 @@ async def test_an_answer_whose_lifetimes_have_passed_is_not_kept():
 
     assert told == "no-lifetime"
     assert world.memory.held_bytes == 0
+
+
+async def test_all_who_are_given_a_body_too_long_for_memory_get_one_bytes_object(tmp_path):
+    world = World()
+    disk = Tier(DiskStore(tmp_path, 2**24, now_ms=world.clock), deadline_s=5)
+    tiers = Tiers(world.memory, [disk], secret=SECRET, now_ms=world.clock)
+    keeping = Keeping(tiers, secret=SECRET, largest_bytes=2**22, now_ms=world.clock)
+    keeping.keep(world.record(body=b"x" * 2**20))
+    await keeping.flush()
+
+    bodies = [tiers.look_near("0" * 64, NAMESPACE).held.body for _ in range(10)]
+    keeping.keep(world.record(body=b"y" * 2**20))
+    waiting = tiers.look_near("0" * 64, NAMESPACE).held.body
+    await keeping.flush()
+    written = tiers.look_near("0" * 64, NAMESPACE).held.body
+
+    assert bodies[0] == b"x" * 2**20
+    assert all(body is bodies[0] for body in bodies)
+    assert written == b"y" * 2**20
+    assert written is waiting
+    await keeping.close()
+    await tiers.close()
+
+
+async def test_bodies_too_long_for_memory_are_remembered_up_to_a_bound(tmp_path, monkeypatch):
+    monkeypatch.setattr("foretold.tiers.order.LATELY_BYTES", 2**21)
+    world = World()
+    world.memory.largest_bytes = 0
+    gone = []
+    for number in range(8):
+        kept = world.record(key=f"{number:064}", body=b"%d" % number * 2**19)
+        world.store.blobs[kept.key] = pack(kept, SECRET)
+
+    for _ in range(2):
+        gone.append([(await world.look_up(f"{number:064}")).held.body for number in range(8)])
+
+    assert gone[0] == gone[1]
+    assert all(first is not second for first, second in zip(*gone, strict=True))

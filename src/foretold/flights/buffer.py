@@ -13,6 +13,7 @@ class Buffer:
         # Places before `_first` are no longer listed; those before `_kept_from` are listed, but forgotten.
         self._first = 0
         self._kept_from = 0
+        self._joined: bytes | None = None
 
     @property
     def end(self) -> int:
@@ -26,6 +27,7 @@ class Buffer:
 
     def add(self, chunk: bytes) -> None:
         self._chunks.append(chunk)
+        self._joined = None
         self.came_bytes += len(chunk)
         self.held_bytes += len(chunk)
 
@@ -49,5 +51,7 @@ class Buffer:
         return True
 
     def joined(self) -> bytes:
-        """All that came, of a whole one."""
-        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        """All that came, of a whole one; the same bytes until more comes."""
+        if self._joined is None:
+            self._joined = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        return self._joined

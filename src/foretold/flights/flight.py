@@ -2,7 +2,8 @@
 
 The flight owns its task: callers come and go, and it is cancelled only when nobody is aboard.  Riders read one
 buffer, each at its own place, so that a late one gets what has come at once and the rest live.  What is landed (kept)
-is landed before any rider sees the end, so that whoever asks next finds it.  An answer too long to be shared goes on
+is landed before any rider sees the end, so that whoever asks next finds it; from then on no flight of the key that
+began earlier lands, which would bring an older answer back.  An answer too long to be shared goes on
 for those aboard, at the pace of the slowest; whoever reads nothing of it for a while is put off, so that nobody can
 hold up the others.
 """
@@ -35,7 +36,7 @@ class Landing(Protocol):
     """Where the answer of a flight goes when it has ended."""
 
     def is_open(self) -> bool:
-        """Whether what lands may still be kept; False once anything it belongs to was purged since take-off."""
+        """Whether what lands may still be kept; False once it was shut or anything it belongs to purged."""
         ...
 
     def admits(self, incoming: Incoming) -> bool:
@@ -50,6 +51,10 @@ class Landing(Protocol):
         """From now on nothing that lands is kept: its key was purged."""
         ...
 
+    def supersede(self) -> None:
+        """From now on nothing that lands is kept: a flight of its key that began later has landed."""
+        ...
+
 
 class Flight:
     def __init__(
@@ -58,12 +63,13 @@ class Flight:
         take_off: Callable[[], Awaitable[Incoming]],
         landing: Landing,
         *,
+        landed: Callable[[Flight], None],
         finishes_alone: bool,
         tells_usage: bool,
         leaves: Callable[[Flight], None],
         patience_s: float = PATIENCE_S,
     ):
-        """`leaves` is called when it has ended, before any rider sees that."""
+        """`landed` is told at once when its answer is kept; `leaves` when it has ended, before any rider sees that."""
         self.key = key
         self.incoming: Incoming | None = None
         self.error: ForetoldError | None = None
@@ -75,9 +81,12 @@ class Flight:
         self._leaves = leaves
         self._patience_s = patience_s
         self.riders: set[Ride] = set()
+        self._landed = landed
         self.landing = landing
         self.shapes = Shapes()
         self._buffer = Buffer()
+        # Of an answer that is wanted whole and too long for the buffer; once for all who want it.
+        self._gathered = Buffer()
         self._caught_up = asyncio.Event()
         self.task = asyncio.create_task(self._fly(take_off))
 
@@ -95,6 +104,20 @@ class Flight:
     def body(self) -> bytes:
         """All that has come of an answer whose buffer is whole."""
         return self._buffer.joined()
+
+    def gather(self, place: int, chunk: bytes) -> None:
+        """A rider who wants all of the answer read a chunk; whoever reads a place first keeps it for the others.
+
+        Raises OriginError if that is more than can be given in another shape.
+        """
+        if place == self._gathered.end:
+            self._gathered.add(chunk)
+        _raise_if_too_long(self._gathered.came_bytes)
+
+    @property
+    def gathered(self) -> bytes:
+        """All of an answer that has ended and was gathered: the same bytes for everybody."""
+        return self.body if self.is_whole else self._gathered.joined()
 
     @property
     def held_bytes(self) -> int:
@@ -189,7 +212,10 @@ class Flight:
     async def _land(self, incoming: Incoming) -> str | None:
         """As Landing.land; a fault of ours in keeping an answer takes it from nobody: told in the log, whole."""
         try:
-            return await self.landing.land(incoming, self.body)
+            why_not = await self.landing.land(incoming, self.body)
+            if why_not is None:
+                self._landed(self)
+            return why_not
         except Exception:  # noqa: BLE001 - whatever it is, the answer is here and riders wait for it
             _log.exception("an answer could not be kept")
             return "fault"
@@ -262,8 +288,13 @@ class Ride:
                 await self._wait()
 
     async def whole(self) -> bytes:
-        """All of the body; raises OriginError if it breaks off or is too long to be held."""
-        return await collected(self.chunks())
+        """All of the body, the same bytes for all aboard, of which nothing was read yet.
+
+        Raises OriginError if it breaks off or is too long to be held.
+        """
+        async for chunk in self.chunks():
+            self.flight.gather(self.place - 1, chunk)
+        return self.flight.gathered
 
     async def leave(self) -> None:
         self.flight.left(self)
@@ -287,9 +318,13 @@ async def collected(chunks: AsyncIterator[bytes]) -> bytes:
     got, size = [], 0
     async for chunk in chunks:
         size += len(chunk)
-        if size > LONGEST_WHOLE_BYTES:
-            raise OriginError(
-                f"the answer is longer than {LONGEST_WHOLE_BYTES} bytes: too long to be given in another shape"
-            )
+        _raise_if_too_long(size)
         got.append(chunk)
     return b"".join(got)
+
+
+def _raise_if_too_long(size: int) -> None:
+    if size > LONGEST_WHOLE_BYTES:
+        raise OriginError(
+            f"the answer is longer than {LONGEST_WHOLE_BYTES} bytes: too long to be given in another shape"
+        )

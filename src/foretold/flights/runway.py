@@ -21,6 +21,7 @@ class Runway:
         self._generations = generations
         self._now_ms = now_ms
         self._is_shut = False
+        self._is_superseded = False
         self._alive_under = 0
 
     def is_open(self) -> bool:
@@ -31,6 +32,9 @@ class Runway:
 
     def shut(self) -> None:
         self._is_shut = True
+
+    def supersede(self) -> None:
+        self._is_shut = self._is_superseded = True
 
     def admits(self, incoming: Incoming) -> bool:
         if incoming.length is not None and not self._keeping.takes(incoming.length):
@@ -52,5 +56,5 @@ class Runway:
                     self._keeping.keep_negative(negative, owner=owner)
             return record
         if not self.is_open():
-            return "purged"
+            return "superseded" if self._is_superseded else "purged"
         return self._keeping.keep(record, owner=owner)

@@ -22,6 +22,8 @@ class Flights:
         self._aftermath: Aftermath[Flight] = Aftermath(now_ms)
         self._by_place: dict[Place, Flight] = {}
         self._all: set[Flight] = set()
+        # All of a key, in the order in which they began.
+        self._aloft: dict[str, list[Flight]] = {}
 
     def __len__(self) -> int:
         return len(self._all)
@@ -73,11 +75,13 @@ class Flights:
             landing,
             finishes_alone=finishes_alone,
             tells_usage=tells_usage,
+            landed=self._landed,
             leaves=lambda flight: self._leave(place, flight, own_bytes=own_bytes) if is_shared else None,
             patience_s=self._patience_s,
         )
         if is_shared and (mark is None or mark.flight is not None):
             self._by_place[place] = flight
+        self._aloft.setdefault(key, []).append(flight)
         # The set keeps the task alive: the loop itself refers to tasks only weakly.
         self._all.add(flight)
         flight.task.add_done_callback(lambda _: self._ended(place, flight))
@@ -88,9 +92,8 @@ class Flights:
         self._aftermath.forget(key)
         for asks_others in (True, False):
             self._by_place.pop((key, asks_others), None)
-        for flight in self._all:
-            if flight.key == key:
-                flight.landing.shut()
+        for flight in self._aloft.get(key, ()):
+            flight.landing.shut()
 
     def forget_endings(self) -> None:
         """What earlier flights left counts no more: they asked by other settings."""
@@ -113,7 +116,18 @@ class Flights:
             is_alive=flight.landing.is_open,
         )
 
+    def _landed(self, flight: Flight) -> None:
+        """Those who began before a flight whose answer was kept no longer land."""
+        for older in self._aloft[flight.key]:
+            if older is flight:
+                return
+            older.landing.supersede()
+
     def _ended(self, place: Place, flight: Flight) -> None:
         self._all.discard(flight)
+        flights = self._aloft[flight.key]
+        flights.remove(flight)
+        if not flights:
+            del self._aloft[flight.key]
         if self._by_place.get(place) is flight:
             del self._by_place[place]

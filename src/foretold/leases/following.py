@@ -67,7 +67,7 @@ class Followed:
         self._first: Frame | None = None
         self._end: End | None = None
         self._tags: Mapping[str, str] | None = None
-        self._alive_under: Mapping[str, str] | None = None
+        self._alive_under = 0
         self._is_shut = False
 
     @property
@@ -127,12 +127,14 @@ class Followed:
         generations = self._generations.now()
         if self._tags is None:
             return not self._is_shut
-        if self._alive_under is not generations and is_alive(self._tags, generations):
-            self._alive_under = generations
-        return not self._is_shut and self._alive_under is generations
+        if self._alive_under != generations.epoch and is_alive(self._tags, generations):
+            self._alive_under = generations.epoch
+        return not self._is_shut and self._alive_under == generations.epoch
 
     def shut(self) -> None:
         self._is_shut = True
+
+    supersede = shut
 
     def admits(self, incoming: Incoming) -> bool:
         return self._its_head.is_admitted

@@ -27,6 +27,9 @@ _OF_TIERS = {
     "write_errors": "Records a tier failed to write.",
     "dropped": "Records not written because too many waited, or writing was left out.",
     "over_share": "Records not written because their tenant had written its share of a day.",
+    "deletes": "Records deleted because the newer one that replaced them was not written.",
+    "delete_errors": "Times such a deletion failed; it is tried again.",
+    "deletes_dropped": "Such deletions given up because too many waited.",
     "opened": "Times reading or writing a tier began to be left out because it failed.",
     "probes": "Times a tier that was left out was tried again.",
 }

@@ -11,7 +11,6 @@ from foretold.contract.record import Record, pack
 from foretold.tiers.allowance import Allowance
 from foretold.tiers.held import lifetimes_of
 from foretold.tiers.order import Tiers
-from foretold.tiers.waiting import Waiting
 
 CLOSE_WITHIN_S = 10.0
 
@@ -36,7 +35,7 @@ class Keeping:
         self._now_ms = now_ms
         self._close_within_s = close_within_s
         self.kept = 0
-        self._queues = [Waiting(tier) for tier in tiers.below]
+        self._queues = tiers.queues
         self._allowances = [
             Allowance(tier.limit_bytes // writers, now_ms=now_ms) if tier.limit_bytes else None for tier in tiers.below
         ]
@@ -64,6 +63,7 @@ class Keeping:
             return "header-too-long"
         if not self.takes(len(blob)):
             return "too-long"
+        self._tiers.changed(record.key)
         is_kept = self._tiers.keep_in_memory(record, body_sha256, owner=owner)
         keep_s = kv_expiration_s(judged, lifetimes_of(record))
         is_over_share = False
@@ -71,6 +71,7 @@ class Keeping:
             if allowance is not None and not allowance.take(owner, len(blob)):
                 queue.tier.counts.over_share += 1
                 is_over_share = True
+                queue.outdate(record.key)
                 continue
             is_kept |= queue.add(record.key, blob, keep_s)
         self.kept += is_kept
@@ -98,7 +99,6 @@ class Keeping:
 
     async def forget(self, key: str) -> None:
         """Takes a record out of memory, the queues and every tier.  Raises StoreError."""
-        await asyncio.gather(*(queue.forget(key) for queue in self._queues))
         await self._tiers.delete(key)
 
     def waiting(self, key: str) -> bytes | None:
@@ -123,4 +123,10 @@ class Keeping:
                     queue.tier.name,
                     count,
                     self._close_within_s,
+                )
+            if queue.deletes:
+                _log.warning(
+                    "the %s tier did not delete %d records that newer ones replaced: they may be served again",
+                    queue.tier.name,
+                    queue.deletes,
                 )

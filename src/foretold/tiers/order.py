@@ -16,12 +16,16 @@ from msgspec.structs import asdict
 
 from foretold.contract.record import Record, open_sealed, unpack_with_digest
 from foretold.errors import RecordCorrupt, StoreError
+from foretold.halves import Halves
 from foretold.stores.memory import MemoryStore
 from foretold.tiers.held import Held, Shared
 from foretold.tiers.tier import Tier, TierCounts
+from foretold.tiers.waiting import Waiting
 
 # Measured by bench/memory.py: what a Held and its parts take beside the blob.
 HELD_BYTES = 450
+# Of bodies that memory doesn't take: a body that many callers read slowly lies in memory once.
+LATELY_BYTES = 32 * 1024 * 1024
 
 
 class Found(NamedTuple):
@@ -30,16 +34,29 @@ class Found(NamedTuple):
     is_in_memory: bool
 
 
+class _Asking:
+    """Those who ask far tiers for a key, now, and whether its record changed since the first of them began."""
+
+    __slots__ = ("count", "is_changed")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.is_changed = False
+
+
 class Tiers:
     def __init__(self, memory: MemoryStore, below: Sequence[Tier], *, secret: bytes, now_ms: Callable[[], int]):
         self.memory = memory
         self.below = tuple(below)
+        self.queues = tuple(Waiting(tier) for tier in self.below)
         self.memory_counts = TierCounts()
         self.corrupt = 0
         self._secret = secret
         self._now_ms = now_ms
         self._shared = Shared()
         self._cleaning: set[asyncio.Task[None]] = set()
+        self._asking: dict[str, _Asking] = {}
+        self._lately: Halves[bytes] = Halves(LATELY_BYTES)
 
     @property
     def has_far(self) -> bool:
@@ -65,12 +82,14 @@ class Tiers:
             self.memory_counts.hits += 1
             return Found(held, self.memory.name, True)
         self.memory_counts.misses += 1
-        for tier in self.below:
+        for queue in self.queues:
+            tier = queue.tier
             if not tier.is_near:
                 continue
-            held = self._opened(tier, tier.get_now(key), key, namespace)
+            blob = tier.told(queue.newest(key)) if queue.knows(key) else tier.get_now(key)
+            held = self._opened(tier, blob, key, namespace)
             if held is not None:
-                self._into_memory(held, owner or namespace)
+                self._come_up(held, owner or namespace)
                 return Found(held, tier.name, False)
         return None
 
@@ -85,16 +104,26 @@ class Tiers:
 
     async def look_far(self, key: str, namespace: str, *, owner: str | None = None) -> Found | None:
         """The record in the nearest of the tiers that must be waited for that has it whole."""
-        for tier in self.below:
+        for queue in self.queues:
+            tier = queue.tier
             if tier.is_near:
                 continue
-            held = self._opened(tier, await tier.get(key), key, namespace)
+            blob = tier.told(queue.newest(key)) if queue.knows(key) else await self._asked(queue, key)
+            # Look again: a flight that was missed before may have landed while the tier was asked.
+            held = self.in_memory(key, namespace)
             if held is not None:
-                self._into_memory(held, owner or namespace)
+                return Found(held, self.memory.name, True)
+            held = self._opened(tier, blob, key, namespace)
+            if held is not None:
+                self._come_up(held, owner or namespace)
                 return Found(held, tier.name, False)
-        # Look again: a flight that was missed before may have landed while a tier was asked.
-        held = self.in_memory(key, namespace)
-        return Found(held, self.memory.name, True) if held is not None else None
+        return None
+
+    def changed(self, key: str) -> None:
+        """A record was kept or deleted: what a tier tells that was asked before is not the newest."""
+        asking = self._asking.get(key)
+        if asking is not None:
+            asking.is_changed = True
 
     async def by_key(self, key: str) -> tuple[str, dict[str, object], int] | None:
         """For those who run the node: the first tier with a record under a key, its members and its body's length.
@@ -104,8 +133,9 @@ class Tiers:
         entry = self.memory.entry(key)
         held = entry.derived if entry is not None and isinstance(entry.derived, Held) else None
         # A negative record is in memory alone; what lies below it is another.
-        for tier in () if held is not None and held.is_negative else self.below:
-            blob = await tier.peek(key)
+        for queue in () if held is not None and held.is_negative else self.queues:
+            tier = queue.tier
+            blob = queue.newest(key) if queue.knows(key) else await tier.peek(key)
             with contextlib.suppress(RecordCorrupt):
                 if blob is not None and (record := open_sealed(blob, self._secret)).key == key:
                     told = {name: value for name, value in asdict(record).items() if name not in ("body", "rest")}
@@ -128,9 +158,15 @@ class Tiers:
         return length <= self.memory.largest_bytes or any(tier.takes(length) for tier in self.below)
 
     async def delete(self, key: str) -> None:
-        """Takes a record out of every tier.  Raises StoreError if one of them couldn't, once the others have."""
+        """Takes a record out of memory, what waits and every tier; from now on nobody finds it.
+
+        Raises StoreError if a tier couldn't, once the others have; it is tried again there.
+        """
+        self.changed(key)
+        for queue in self.queues:
+            queue.hide(key)
         await self.memory.delete(key)
-        ended = await asyncio.gather(*(tier.delete(key) for tier in self.below), return_exceptions=True)
+        ended = await asyncio.gather(*(queue.forget(key) for queue in self.queues), return_exceptions=True)
         # Again: while a tier was waited for, a look-up may have brought it up once more.
         await self.memory.delete(key)
         for error in ended:
@@ -148,6 +184,18 @@ class Tiers:
         await self.memory.close()
         await asyncio.gather(*(tier.close() for tier in self.below))
 
+    async def _asked(self, queue: Waiting, key: str) -> bytes | None:
+        """What a far tier has, or what came to wait for it meanwhile."""
+        asking = self._asking.setdefault(key, _Asking())
+        asking.count += 1
+        try:
+            blob = await queue.tier.get(key)
+        finally:
+            asking.count -= 1
+            if not asking.count:
+                del self._asking[key]
+        return queue.newest(key) if asking.is_changed else blob
+
     def _opened(self, tier: Tier, blob: bytes | None, key: str, namespace: str) -> Held | None:
         """What a tier gave, opened; what is no record is deleted there, out of the way."""
         if blob is None:
@@ -160,6 +208,17 @@ class Tiers:
         self._cleaning.add(cleaning)
         cleaning.add_done_callback(self._cleaning.discard)
         return None
+
+    def _come_up(self, held: Held, owner: str) -> None:
+        """Into memory; of what it doesn't take, all who are given the same body lately get the same bytes object."""
+        if self._into_memory(held, owner):
+            return
+        place = held.key, held.digest
+        lately = self._lately.get(place)
+        if lately == held.body:
+            held.body = lately
+        else:
+            self._lately.put(place, held.body, cost=len(held.body))
 
     def _into_memory(self, held: Held, owner: str, *, keep_s: int | None = None) -> bool:
         now_ms = self._now_ms()

@@ -37,7 +37,8 @@ class TierCounts:
     """lookups = hits + misses + errors + skipped; a corrupt record is counted among the errors.
 
     `skipped` were not made while the tier was left out; `dropped` are writes that were not tried, `over_share` those
-    of tenants who had written their share.
+    of tenants who had written their share.  `deletes` took away what a newer record replaced that was not written;
+    after `delete_errors` they are tried again, `deletes_dropped` were too many to wait.
     """
 
     lookups: int = 0
@@ -49,6 +50,9 @@ class TierCounts:
     write_errors: int = 0
     dropped: int = 0
     over_share: int = 0
+    deletes: int = 0
+    delete_errors: int = 0
+    deletes_dropped: int = 0
     probes: int = 0
 
 
@@ -167,6 +171,24 @@ class Tier:
             self.counts.hits += 1
         return blob
 
+    def told(self, blob: bytes | None) -> bytes | None:
+        """Counts a look-up that what waits for the store answered."""
+        self.counts.lookups += 1
+        if blob is None:
+            self.counts.misses += 1
+        else:
+            self.counts.hits += 1
+        return blob
+
+    def may_hold(self, name: str) -> bool:
+        """False if the store is known to have nothing under a name, which only a near one tells at once."""
+        if self._near is None or not self.is_near or not self.reads.lets_through:
+            return True
+        try:
+            return self._near.get_now(name) is not None
+        except StoreError:
+            return True
+
     async def peek(self, name: str) -> bytes | None:
         """What the store has, for those who run the node; neither counted nor kept from a tier that is left out."""
         try:
@@ -179,12 +201,12 @@ class Tier:
         """Whether it is worth while to queue something."""
         return self.writes.lets_through or self.writes.is_probe_due
 
-    async def put_many(self, puts: Sequence[Put]) -> None:
-        """Off the response path, so with a deadline that is generous."""
+    async def put_many(self, puts: Sequence[Put]) -> int:
+        """Off the response path, so with a deadline that is generous; how many are not known to be written."""
         is_probe = self.writes.take_probe()
         if not is_probe and not self.writes.lets_through:
             self.counts.dropped += len(puts)
-            return
+            return len(puts)
         self.counts.probes += is_probe
         why_not = "nothing was written"
         failed = len(puts)
@@ -202,6 +224,7 @@ class Tier:
                 self.writes.succeeded()
             else:
                 self.writes.failed(why_not)
+        return failed
 
     async def delete(self, name: str) -> None:
         """Raises StoreError: whoever deletes must know."""
