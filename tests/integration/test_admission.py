@@ -12,6 +12,7 @@ from tests.fakes.upstream import chat, text_for, whole
 from tests.integration.test_tenants import KEYS, bearer
 from tests.running import in_front_of, running
 
+NO_STALE = '[cache]\nstale_while_revalidate = "0s"\n'
 ROUTE = '[[routes]]\nname = "r"\nmodels = ["*"]\nupstream = "fake"\nadmit = "{}"\n'
 
 
@@ -62,7 +63,7 @@ async def test_two_tenants_who_ask_the_same_asked_once_each(upstream, tmp_path):
 
 async def test_a_stale_record_is_replaced_at_once_however_long_ago_it_was_asked_for(upstream, tmp_path):
     clock = Clock()
-    async with running(in_front_of(upstream.url, ROUTE.format("second")), tmp_path, now_ms=clock) as node:
+    async with running(in_front_of(upstream.url, ROUTE.format("second") + NO_STALE), tmp_path, now_ms=clock) as node:
         for _ in range(2):
             await node.chat("hello")
         clock.forward(s=90_000)
