@@ -72,7 +72,7 @@ $(VENV)/.run: requirements.txt | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.txt | $(VENV)/bin/python
-	@tools/packages $(VENV) $(CACHE) requirements-dev.txt 80
+	@tools/packages $(VENV) $(CACHE) requirements-dev.txt 105
 	@touch $@ $(VENV)/.run
 
 tests/e2e/javascript/node_modules: tests/e2e/javascript/package-lock.json

@@ -118,8 +118,14 @@ def _commands() -> Iterator[list[str]]:
     for name in cli.list_commands(context):
         command = cli.get_command(context, name)
         yield ["foretold", name]
-        if isinstance(command, click.Group):
-            yield from (["foretold", name, inner] for inner in command.list_commands(context))
+        yield from _inner_commands(["foretold", name], command, context)
+
+
+def _inner_commands(words: list[str], command: click.Command | None, context: click.Context) -> Iterator[list[str]]:
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            yield [*words, name]
+            yield from _inner_commands([*words, name], command.get_command(context, name), context)
 
 
 def _help(words: list[str]) -> str:
