@@ -28,7 +28,8 @@ def collect(entry: Path) -> tuple[Module, ...]:
         name = _name(path, root, importer)
         if name in found:
             continue
-        found[name] = Module(name=name, content_type=_type(path, importer), content=_read(path, importer))
+        kind = _type(path, importer)
+        found[name] = Module(name=name, content=_read(path, importer), content_type=kind, file=path)
         if found[name].content_type.startswith("application/javascript"):
             waiting += [(path.parent.joinpath(to).resolve(), name) for to in _imported(found[name])]
     return (found.pop(entry.name), *(found[name] for name in sorted(found)))

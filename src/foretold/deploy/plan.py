@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from foretold.deploy import rules
@@ -56,11 +57,15 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Module:
-    """One file of the script; `name` is its path from the entry's folder, as other modules import it."""
+    """One file of the script; `name` is its path from the entry's folder, as other modules import it.
+
+    `file` is where it was read from, for tools that read it themselves.
+    """
 
     name: str
     content: bytes = field(repr=False)
     content_type: str
+    file: Path | None = field(default=None, compare=False, repr=False)
 
     @property
     def sha256(self) -> str:
