@@ -24,6 +24,7 @@ from foretold.cli import cli
 from foretold.config import load
 from foretold.config.settings import Config
 from foretold.datafolder import DataFolder
+from foretold.deploy.settings import EdgeSettings
 from foretold.observe.metrics import metrics
 from foretold.outcome import Outcome
 
@@ -54,6 +55,10 @@ def settings() -> str:
     return "\n".join(_section(Config, "At the top of the file", "")).rstrip() + "\n"
 
 
+def edge_settings() -> str:
+    return "\n".join(_section(EdgeSettings, "At the top of the file", "")).rstrip() + "\n"
+
+
 def commands() -> str:
     """Every command's own help text."""
     return "\n".join(f"## {' '.join(words)}\n\n```text\n{_help(words)}```\n" for words in _commands())
@@ -71,7 +76,12 @@ def counts() -> str:
     return "\n".join(rows) + "\n"
 
 
-PARTS: dict[str, Callable[[], str]] = {"settings": settings, "commands": commands, "counts": counts}
+PARTS: dict[str, Callable[[], str]] = {
+    "settings": settings,
+    "edge_settings": edge_settings,
+    "commands": commands,
+    "counts": counts,
+}
 
 
 def _section(kind: type, title: str, says: str) -> Iterator[str]:

@@ -29,6 +29,7 @@ edge = Edge(
         main_module=modules[0].name,
         modules=modules,
         compatibility_date="2026-04-01",
+        compatibility_flags=("enable_request_signal",),
         bucket=Bucket(name=bucket) if bucket else None,
         ai="AI" if config.get_bool("workersAi") else None,
     ),

@@ -31,6 +31,7 @@ def script(**more: Any) -> Script:
         "main_module": "prediction_worker.js",
         "modules": MODULES,
         "compatibility_date": "2026-04-01",
+        "compatibility_flags": ("enable_request_signal",),
         "bucket": Bucket(name="prediction-bodies"),
         "ai": "AI",
         "rate_limit": RateLimit(),

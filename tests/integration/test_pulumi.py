@@ -176,6 +176,7 @@ async def test_it_makes_the_same_as_our_own_deployer(recorded, entry):
         main_module="worker.js",
         modules=modules,
         compatibility_date="2026-04-01",
+        compatibility_flags=("enable_request_signal",),
         bucket=Bucket(name="prediction-bodies"),
         ai="AI",
         secrets=(Secret(name="UPSTREAM_KEY", text="sk-of-the-upstream"),),
@@ -198,6 +199,7 @@ async def test_it_makes_the_same_as_our_own_deployer(recorded, entry):
     }
     assert ours.metadata["main_module"] == theirs["mainModule"]
     assert ours.metadata["compatibility_date"] == theirs["compatibilityDate"]
+    assert ours.metadata["compatibility_flags"] == theirs["compatibilityFlags"]
     assert ours.metadata["observability"] == theirs["observability"]
     assert _one(recorded, "WorkersKvNamespace")["inputs"]["title"] == namespace.title
     assert (

@@ -90,7 +90,7 @@ def plan(edge_file: Path, as_json: bool, **given: Any) -> None:
         planned = applying.plan(account, edge, permits)
         click.echo(told_plan(edge, planned, cost.estimate(edge), as_json=as_json))
 
-    _with_account(edge_file, act)
+    with_account(edge_file, act)
 
 
 @cloudflare.command("apply")
@@ -123,7 +123,7 @@ def apply(edge_file: Path, as_json: bool, yes: bool, **given: Any) -> None:
         state = applying.apply(account, edge, permits, planned=planned, tell=_progress(len(steps)))
         click.echo(told_outputs(edge, state, steps=steps, as_json=as_json))
 
-    _with_account(edge_file, act)
+    with_account(edge_file, act)
 
 
 @cloudflare.command("status")
@@ -142,7 +142,7 @@ def status(edge_file: Path, as_json: bool) -> None:
         account.check_token(edge)
         click.echo(told_status(edge, account.read(edge), as_json=as_json))
 
-    _with_account(edge_file, act, with_secrets=False)
+    with_account(edge_file, act, with_secrets=False)
 
 
 @cloudflare.command("destroy")
@@ -173,7 +173,7 @@ def destroy(edge_file: Path, as_json: bool, yes: bool, keep_data: bool, with_ans
         applying.destroy(account, edge, planned=planned, with_answers=with_answers, tell=tell)
         click.echo(told_removed(planned.changes, as_json=as_json))
 
-    _with_account(edge_file, act, with_secrets=False)
+    with_account(edge_file, act, with_secrets=False)
 
 
 def _permits(given: dict[str, Any]) -> Permits:
@@ -182,7 +182,7 @@ def _permits(given: dict[str, Any]) -> Permits:
     return Permits(**given)
 
 
-def _with_account(edge_file: Path, act: Callable[[Account, Edge], None], *, with_secrets: bool = True) -> None:
+def with_account(edge_file: Path, act: Callable[[Account, Edge], None], *, with_secrets: bool = True) -> None:
     from foretold.deploy.account import Account
     from foretold.deploy.asking import API, client
     from foretold.deploy.describing import describe, describe_without_secrets

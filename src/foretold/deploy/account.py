@@ -238,6 +238,7 @@ def metadata(edge: Edge, bindings: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "main_module": script.main_module,
         "compatibility_date": script.compatibility_date,
+        "compatibility_flags": list(script.compatibility_flags),
         "bindings": bindings,
         "observability": {"enabled": script.logs},
         "tags": [OURS],

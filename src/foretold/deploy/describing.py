@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from foretold.deploy.settings import EdgeSettings, SecretSource
 from foretold.errors import ConfigError
 
 ENTRY = "prediction_worker.js"
+# The binding in which the Worker looks for its settings, as JSON.
+SETTINGS = "FORETOLD_SETTINGS"
 _PLACES = (Path(__file__).parent / "worker", Path(__file__).parents[3] / "worker" / "src")
 
 
@@ -58,6 +61,7 @@ def _edge(settings: EdgeSettings, folder: Path, *, secrets: tuple[Secret, ...]) 
             main_module=modules[0].name,
             modules=modules,
             compatibility_date=worker.compatibility_date,
+            compatibility_flags=worker.compatibility_flags,
             kv=KvNamespace(title=settings.kv.title),
             bucket=Bucket(name=settings.r2.bucket, expire_days=settings.r2.expire_days) if settings.r2.bucket else None,
             ai="AI" if settings.ai.enabled else None,
@@ -65,7 +69,7 @@ def _edge(settings: EdgeSettings, folder: Path, *, secrets: tuple[Secret, ...]) 
             if limit.requests
             else None,
             analytics=Analytics(dataset=settings.analytics.dataset) if settings.analytics.dataset else None,
-            variables=tuple(Variable(name=name, text=text) for name, text in settings.variables),
+            variables=_variables(settings),
             secrets=secrets,
             logs=worker.logs,
         ),
@@ -73,6 +77,14 @@ def _edge(settings: EdgeSettings, folder: Path, *, secrets: tuple[Secret, ...]) 
         domain=Domain(zone_id=domain.zone_id, hostname=domain.hostname) if domain.hostname else None,
         workers_dev=worker.workers_dev,
     )
+
+
+def _variables(settings: EdgeSettings) -> tuple[Variable, ...]:
+    found = [Variable(name=name, text=text) for name, text in settings.variables]
+    if settings.settings:
+        told = json.dumps(settings.settings, ensure_ascii=False, separators=(",", ":"))
+        found.append(Variable(name=SETTINGS, text=told))
+    return tuple(found)
 
 
 def _secret(source: SecretSource) -> Secret:

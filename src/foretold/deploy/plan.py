@@ -118,12 +118,13 @@ class Variable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """The Worker.  `secret_names` are those it must have; `secrets` those whose value is at hand."""
+    """The Worker: its files, and what it gets as `env`."""
 
     name: str = "prediction-worker"
     main_module: str
     modules: tuple[Module, ...]
     compatibility_date: str
+    compatibility_flags: tuple[str, ...] = ()
     kv: KvNamespace = KvNamespace()
     bucket: Bucket | None = None
     ai: str | None = None
@@ -136,6 +137,7 @@ class Script:
     def __post_init__(self) -> None:
         rules.check_script(self.name)
         rules.check_date(self.compatibility_date)
+        rules.check_flags(self.compatibility_flags)
         rules.check_modules(self.main_module, [(m.name, len(m.content)) for m in self.modules])
         if self.ai is not None:
             rules.check_binding(self.ai)
@@ -231,6 +233,7 @@ def version_tag(edge: Edge) -> str:
         "main": script.main_module,
         "modules": sorted([m.name, m.content_type, m.sha256] for m in script.modules),
         "date": script.compatibility_date,
+        "flags": script.compatibility_flags,
         "logs": script.logs,
         "kv": script.kv.title,
         "bindings": [b for b in wire_bindings(script, kv_namespace_id="") if b["type"] != "secret_text"],

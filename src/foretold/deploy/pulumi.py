@@ -106,6 +106,7 @@ class EdgePredictions(pulumi.ComponentResource):
             files={m.name: _module(m) for m in script.modules if m is not main},
             bindings=bindings,
             compatibility_date=script.compatibility_date,
+            compatibility_flags=list(script.compatibility_flags),
             observability=cloudflare.WorkersScriptObservabilityArgs(enabled=script.logs),
             opts=self._inside(*stores),
         )

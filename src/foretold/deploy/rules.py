@@ -87,6 +87,12 @@ def check_date(text: str) -> None:
     raise ConfigError(f"the compatibility date is {text!r}: give a day such as 2026-04-01")
 
 
+def check_flags(flags: Sequence[str]) -> None:
+    for flag in flags:
+        if not re.fullmatch(r"[a-z0-9_]+", flag):
+            raise ConfigError(f"the compatibility flag {flag!r} must be a word such as enable_request_signal")
+
+
 def check_modules(main: str, modules: Sequence[tuple[str, int]]) -> None:
     """`modules` are names and sizes in bytes."""
     names = [name for name, _ in modules]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,17 @@ def secret_sources(value: Any) -> tuple[SecretSource, ...]:
     return tuple(SecretSource(name, given) for name, given in value.items())
 
 
+def worker_settings(value: Any) -> dict[str, Any]:
+    """Checked by the Worker, which knows them; here only that they can be told as JSON."""
+    if not isinstance(value, dict):
+        raise ValueError("give a table, such as [settings.cache]")
+    try:
+        json.dumps(value)
+    except TypeError as e:
+        raise ValueError(f"the Worker reads JSON, which knows no dates: {e}") from None
+    return value
+
+
 # Somebody may have written the secret itself there: errors don't repeat it.
 secret_sources.is_private = True  # type: ignore[attr-defined]
 
@@ -52,19 +64,22 @@ class WorkerSettings:
     compatibility_date: str = setting(
         v.text, "2026-04-01", "the day whose runtime behaviour it keeps", shown='"2026-04-01"'
     )
+    compatibility_flags: tuple[str, ...] = setting(
+        v.texts, ("enable_request_signal",), "what else its runtime does", shown='["enable_request_signal"]'
+    )
     workers_dev: bool = setting(v.flag, False, "also reachable at NAME.SUBDOMAIN.workers.dev", shown="false")
     logs: bool = setting(v.flag, True, "keeps the logs of its runs for some days", shown="true")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RouteSettings:
-    zone_id: str = setting(v.maybe_text, "", "the zone that has the hosts", shown='"…32 hex digits…"')
+    zone_id: str = setting(v.maybe_text, "", "the zone that has the hosts", shown='"023e105f4ecef8ad9ca31a8372d0c353"')
     pattern: str = setting(v.maybe_text, "", "what comes to the Worker", shown='"example.com/predict*"')
 
 
 @dataclass(frozen=True, kw_only=True)
 class DomainSettings:
-    zone_id: str = setting(v.maybe_text, "", "the zone that has the host", shown='"…32 hex digits…"')
+    zone_id: str = setting(v.maybe_text, "", "the zone that has the host", shown='"023e105f4ecef8ad9ca31a8372d0c353"')
     hostname: str = setting(v.maybe_text, "", "a host that the Worker has to itself", shown='"ai.example.com"')
 
 
@@ -102,12 +117,20 @@ class AnalyticsSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeSettings:
-    account_id: str = setting(v.maybe_text, "", "the account; else CLOUDFLARE_ACCOUNT_ID", shown='"…32 hex digits…"')
+    account_id: str = setting(
+        v.maybe_text, "", "the account; else CLOUDFLARE_ACCOUNT_ID", shown='"023e105f4ecef8ad9ca31a8372d0c353"'
+    )
     variables: tuple[tuple[str, str], ...] = setting(
         variables, (), "texts that the Worker reads", shown='{ ORIGIN_URL = "https://node.example" }'
     )
     secrets: tuple[SecretSource, ...] = setting(
         secret_sources, (), "secrets that the Worker reads", shown='{ UPSTREAM_KEY = { env = "OPENAI_API_KEY" } }'
+    )
+    settings: dict[str, Any] | None = setting(
+        worker_settings,
+        None,
+        "the Worker's own settings, which it reads as JSON",
+        shown='{ cache = { fresh = "24h" } }',
     )
     worker: WorkerSettings = table(WorkerSettings, "the Worker")
     route: RouteSettings = table(RouteSettings, "which requests come to it, beside an origin on the same host")

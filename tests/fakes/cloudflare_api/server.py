@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.fakes.cloudflare_api import kv, r2, workers, zones
+from tests.fakes.cloudflare_api import kv, r2, workers, wrangler_calls, zones
 from tests.fakes.cloudflare_api.asking import THINGS, answer
 from tests.fakes.cloudflare_api.things import ACCOUNT_ID, Refusal, Things, Token
 
@@ -58,7 +58,7 @@ class CloudflareApi:
         self.begin_anew()
         self._app = web.Application(middlewares=[self._door], client_max_size=128 * 2**20)
         self._app[THINGS] = lambda: self.things
-        for part in (kv, r2, workers, zones):
+        for part in (kv, r2, workers, wrangler_calls, zones):
             self._app.router.add_routes(part.routes(ROOT))
         self._runner = web.AppRunner(self._app, access_log=None)
         self._port = 0

@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.fakes.cloudflare_api.asking import answer, body, no_body, query, things
-from tests.fakes.cloudflare_api.things import Refusal, identity
+from tests.fakes.cloudflare_api.things import Refusal, Things, identity
 
 # Host and path, a star only at the very start of the host and the very end of the path, no query, no port.
 _PATTERN = re.compile(r"(https?://)?(\*|\*\.)?([a-z0-9_-]+\.)+[a-z0-9_-]+/[^*?#\s]*\*?")
@@ -43,14 +43,17 @@ async def list_routes(request: web.Request) -> web.Response:
 
 async def create(request: web.Request) -> web.Response:
     told = await body(request, pattern=str, _script=str)
-    return answer(_told(_put(request, told, "")))
+    made = put_route(things(request), request.match_info["zone"], pattern=told["pattern"], script=told.get("script"))
+    return answer(_told(made))
 
 
 async def update(request: web.Request) -> web.Response:
     told = await body(request, pattern=str, _script=str)
     route_id = request.match_info["route"]
     _known(request, route_id)
-    return answer(_told(_put(request, told, route_id)))
+    held, zone_id = things(request), request.match_info["zone"]
+    made = put_route(held, zone_id, pattern=told["pattern"], script=told.get("script"), route_id=route_id)
+    return answer(_told(made))
 
 
 async def delete(request: web.Request) -> web.Response:
@@ -61,8 +64,8 @@ async def delete(request: web.Request) -> web.Response:
     return answer({"id": route_id})
 
 
-def _put(request: web.Request, told: dict[str, Any], route_id: str) -> dict[str, Any]:
-    held, zone_id, pattern = things(request), request.match_info["zone"], told["pattern"]
+def put_route(held: Things, zone_id: str, *, pattern: str, script: str | None, route_id: str = "") -> dict[str, Any]:
+    """Makes or changes a route.  Raises Refusal."""
     if not _PATTERN.fullmatch(pattern):
         raise Refusal(400, 10022, f"Route pattern {pattern!r} is invalid.")
     host = pattern.rpartition("://")[2].partition("/")[0].lstrip("*").lstrip(".")
@@ -72,10 +75,10 @@ def _put(request: web.Request, told: dict[str, Any], route_id: str) -> dict[str,
     for other in held.routes.values():
         if other["pattern"] == pattern and other["id"] != route_id:
             raise Refusal(409, 10020, "A route with the same pattern already exists.")
-    if told.get("script") is not None and told["script"] not in held.scripts:
+    if script is not None and script not in held.scripts:
         raise Refusal(400, 10019, "workers.api.error.script_not_found")
     route_id = route_id or identity("route", zone_id, pattern)
-    held.routes[route_id] = {"id": route_id, "zone_id": zone_id, "pattern": pattern, "script": told.get("script")}
+    held.routes[route_id] = {"id": route_id, "zone_id": zone_id, "pattern": pattern, "script": script}
     return held.routes[route_id]
 
 

@@ -19,6 +19,7 @@ def test_a_description_has_the_same_tag_whenever_it_is_made():
         script(modules=(MODULES[0], replace(MODULES[1], content=b"other"))),
         script(modules=(MODULES[0], replace(MODULES[1], name="other.js"))),
         script(compatibility_date="2026-04-02"),
+        script(compatibility_flags=()),
         script(ai=None),
         script(logs=False),
         script(bucket=None),

@@ -11,6 +11,8 @@ FULL = f"""
 account_id = "{ACCOUNT_ID}"
 variables = {{ ORIGIN_URL = "https://node.example" }}
 secrets = {{ UPSTREAM_KEY = {{ env = "OPENAI_API_KEY" }} }}
+[settings.cache]
+fresh = "24h"
 [worker]
 entry = "worker.js"
 [route]
@@ -47,7 +49,11 @@ def test_a_file_becomes_a_description(folder, monkeypatch):
     assert edge.script.bucket is not None
     assert edge.script.bucket.expire_days == 7
     assert [s.text for s in edge.script.secrets] == ["sk-test"]
-    assert [v.name for v in edge.script.variables] == ["ORIGIN_URL"]
+    assert {v.name: v.text for v in edge.script.variables} == {
+        "ORIGIN_URL": "https://node.example",
+        "FORETOLD_SETTINGS": '{"cache":{"fresh":"24h"}}',
+    }
+    assert edge.script.compatibility_flags == ("enable_request_signal",)
 
 
 def test_what_is_not_named_is_not_bound(folder):
@@ -85,6 +91,8 @@ def test_a_secret_that_is_not_at_hand_is_missed_only_where_it_is_sent(folder, mo
         (f'[domain]\nzone_id = "{ZONE_ID}"\n', "`hostname` is missing"),
         ("[r2]\nexpire_days = 0\n", "whole number from 1 to 3650"),
         ("variables = { A = 1 }\n", "give a table of texts"),
+        ("[settings.cache]\nsince = 2026-01-01\n", "knows no dates"),
+        ('[worker]\ncompatibility_flags = "x"\n', "give a list of texts"),
     ],
 )
 def test_a_mistake_is_told_with_its_line(text, says):
