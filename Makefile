@@ -24,7 +24,7 @@ help:  ## this list
 serve: $(VENV)/.run  ## run a node with the bundled model; PORT=8080 for another port
 	@PYTHONPATH=src exec $(VENV)/bin/python -m foretold serve $(if $(PORT),--port $(PORT))
 
-test: $(VENV)/.dev tests/e2e/javascript/node_modules  ## all tests: vectors in both languages, real processes, a real model
+test: $(VENV)/.dev tests/e2e/javascript/node_modules tests/wrangler/node_modules  ## all tests: vectors in both languages, real processes, a real model
 	@tools/apt $(PROGRAMS)
 	node --test worker/test/
 	$(RUN) -m pytest $(PYTEST_ARGS)
@@ -70,7 +70,7 @@ lock: $(VENV)/.dev  ## pins all dependencies anew, with hashes
 	tools/lock $(PYTHON)
 
 clean:  ## removes what was set up in this checkout; CACHE stays
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/e2e/javascript/node_modules
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/e2e/javascript/node_modules tests/wrangler/node_modules
 
 $(VENV)/bin/python:
 	@tools/venv $(PYTHON) $(VENV)
@@ -80,11 +80,17 @@ $(VENV)/.run: requirements.txt | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.txt | $(VENV)/bin/python
-	@tools/packages $(VENV) $(CACHE) requirements-dev.txt 80
+	@tools/packages $(VENV) $(CACHE) requirements-dev.txt 105
 	@touch $@ $(VENV)/.run
 
 tests/e2e/javascript/node_modules: tests/e2e/javascript/package-lock.json
 	@command -v npm >/dev/null || { echo "make: npm is missing: install Node.js 20 or newer" >&2; exit 1; }
 	@echo "Setting up: the JavaScript client that tests need (once) …"
 	@cd tests/e2e/javascript && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+tests/wrangler/node_modules: tests/wrangler/package-lock.json
+	@command -v npm >/dev/null || { echo "make: npm is missing: install Node.js 20 or newer" >&2; exit 1; }
+	@echo "Setting up: wrangler, which tests compare with our own deployer (once, about 190 MB) …"
+	@cd tests/wrangler && npm ci --no-audit --no-fund --loglevel=error
 	@touch $@

@@ -22,6 +22,10 @@
     │   └── OriginUnready        the origin says or shows that it cannot serve now
     ├── ModelError               a local model is missing, damaged or will not load
     ├── NodeError                the command line could not reach a node
+    ├── DeployError              an account of Cloudflare refused something, or isn't as it must be
+    │   ├── DeployTaken          what the deployment needs belongs to somebody else there
+    │   ├── DeployForbidden      the token is wrong, or may not do what is needed
+    │   └── DeployUnreachable    no answer from Cloudflare's API
     └── Told                     a node answered the command line with an error
 
 `status` is what HTTP callers get, `code` is stable and part of the API, `retryable` says whether asking again can help.
@@ -156,6 +160,27 @@ class ModelError(ForetoldError):
 
 class NodeError(ForetoldError):
     code = "node_unreachable"
+    exit_code = 5
+
+
+class DeployError(ForetoldError):
+    status = 502
+    code = "deploy_failed"
+
+
+class DeployTaken(DeployError):
+    code = "deploy_taken"
+    exit_code = 7
+
+
+class DeployForbidden(DeployError):
+    code = "deploy_forbidden"
+    exit_code = 4
+
+
+class DeployUnreachable(DeployError):
+    code = "deploy_unreachable"
+    retryable = True
     exit_code = 5
 
 

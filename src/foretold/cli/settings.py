@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from foretold.config import Config, load
-from foretold.config.reading import text_of
+from foretold.config.reading import read_text as text_of
 
 config_option = click.option(
     "--config",
