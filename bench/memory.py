@@ -39,8 +39,8 @@ from foretold.memo import Memo  # noqa: E402
 from foretold.node import Node  # noqa: E402
 from foretold.server.app import App  # noqa: E402
 from foretold.stores.memory import MemoryStore  # noqa: E402
-from foretold.tier import Tier  # noqa: E402
-from foretold.tiers import Tiers  # noqa: E402
+from foretold.tiers.order import Tiers  # noqa: E402
+from foretold.tiers.tier import Tier  # noqa: E402
 
 _SECRET = bytes(32)
 _NO_LIMIT = 2**40

@@ -25,6 +25,7 @@ from foretold.config import load
 from foretold.config.settings import Config
 from foretold.datafolder import DataFolder
 from foretold.observe.metrics import metrics
+from foretold.observe.stats import stats
 from foretold.outcome import Outcome
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -136,7 +137,7 @@ def _metrics_text() -> str:
         path = Path(folder)
         node = assemble(config, DataFolder(path), model_files={}, run_folder=path).node
         node.account(Outcome(began_ms=0))
-        return metrics(node).decode()
+        return metrics(stats(node)).decode()
 
 
 def _samples(text: str, name: str) -> list[str]:

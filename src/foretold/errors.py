@@ -18,6 +18,7 @@
     │   ├── OriginUnreachable    nothing was sent
     │   ├── OriginTimeout        sent, and no answer in time
     │   ├── OriginCut            the answer broke off
+    │   │   └── LeaderLost       the process that fetched it for all did not go on
     │   └── OriginUnready        the origin says or shows that it cannot serve now
     ├── ModelError               a local model is missing, damaged or will not load
     ├── NodeError                the command line could not reach a node
@@ -37,6 +38,8 @@ class ForetoldError(Exception):
     code: ClassVar[str] = "internal"
     retryable: ClassVar[bool] = False
     exit_code: ClassVar[int] = 1
+    # Whether it is told again, to a caller who came within a moment of the one it first happened to (rule L1).
+    is_echo = False
 
 
 class ConfigError(ForetoldError):
@@ -131,6 +134,14 @@ class OriginTimeout(OriginError):
 
 class OriginCut(OriginError):
     code = "origin_cut"
+
+
+class LeaderLost(OriginCut):
+    """`alone` says that to ask it, or who comes after it, once more is of no use: whoever still can flies by itself."""
+
+    def __init__(self, message: str, *, alone: bool = False):
+        super().__init__(message)
+        self.alone = alone
 
 
 class OriginUnready(OriginError):

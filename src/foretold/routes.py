@@ -20,7 +20,7 @@ class Route:
     """`kind` is `model`, `json`, `get` or `undeclared`; `models` are patterns of names, `path` one of a declared route.
 
     `waits_for_second` keeps an answer only if its key was asked for before; `known_model` is the one that this node
-    runs itself.
+    runs itself; `first` is `origin` without its fallbacks, where it has any.
     """
 
     name: str
@@ -36,6 +36,8 @@ class Route:
     asks_usage: bool = True
     passes_credential: bool = False
     finishes_alone: bool = False
+    collapses: bool = True
+    first: Origin | None = None
     revision: str = ""
     engine: str | None = None
     keyed_headers: frozenset[str] = frozenset()

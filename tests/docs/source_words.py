@@ -15,10 +15,10 @@ SOURCE = ROOT / "src" / "foretold"
 _REASONS = {
     "contract/inputs.py": {"must_pass"},
     "contract/storable.py": {"why_not", "_why_not_choice", "_why_not_text", "_why_not_message"},
-    "landing.py": {"record_of", "_judged"},
-    "keeping.py": {"keep"},
-    "runway.py": {"land"},
-    "flight.py": {"_land"},
+    "flights/landing.py": {"record_of", "_judged"},
+    "tiers/keeping.py": {"keep"},
+    "flights/runway.py": {"land"},
+    "flights/flight.py": {"_land"},
 }
 
 

@@ -71,20 +71,18 @@ class FakeUpstream:
 
     @property
     def url(self) -> str:
-        assert self._server is not None
         scheme = "http" if self._tls is None else "https"
-        return f"{scheme}://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
+        return f"{scheme}://127.0.0.1:{self._port}/v1"
 
     async def refuse(self) -> None:
         """Nobody listens at its address any more, and who was connected is not."""
         assert self._server is not None
-        self._address = self._server.sockets[0].getsockname()
         self._server.close()
         self.hang_up()
 
     async def accept(self) -> None:
         """It listens again where it did."""
-        await self._listen(*self._address)
+        await self._listen(self._port)
 
     def hang_up(self) -> None:
         """Closes every connection."""
@@ -97,19 +95,28 @@ class FakeUpstream:
             await self._news.wait_for(lambda: len(self.calls) >= times)
 
     async def __aenter__(self) -> FakeUpstream:
-        await self._listen("127.0.0.1", 0)
+        await self._listen(0)
         return self
 
+    async def _listen(self, port: int) -> None:
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: _Protocol(self._serve), "127.0.0.1", port, ssl=self._tls)
+        self._port = self._server.sockets[0].getsockname()[1]
+
     async def __aexit__(self, *_: object) -> None:
+        await self.goes_down()
+
+    async def comes_back(self) -> None:
+        """Listens again where it did before it went down."""
+        await self._listen(self._port)
+
+    async def goes_down(self) -> None:
+        """Closes its port and breaks off all connections, as a process that dies."""
         assert self._server is not None
         self._server.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _listen(self, host: str, port: int) -> None:
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _Protocol(self._serve), host, port, ssl=self._tls)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

@@ -35,6 +35,8 @@ BODIES_TOGETHER_BYTES = 256 * 2**20
 # What the allocator may keep of a fault; a bomb or an endless answer held would be far more.
 MEMORY_GROWS_BYTES = 48 * 2**20
 RECOVERS_S = 10.0
+# A flight that nobody rides any more ends at once, long before a time-out of LONG would end it.
+LANDS_S = 8.0
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class World:
 
     async def is_at_rest(self) -> Held:
         """What the node holds once nothing is asked any more; connections that only wait are closed first."""
-        await until(lambda: len(self.node.node.flights) == 0)
+        await until(lambda: len(self.node.node.flights) == 0, within_s=LANDS_S)
         await self.node.node.keeping.flush()
         self.upstream.hang_up()
         await self.node.rest()

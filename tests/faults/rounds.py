@@ -43,7 +43,7 @@ class RandomUpstream:
 
 async def _in_pieces(chance: random.Random, sent: bytes, writer: asyncio.StreamWriter) -> None:
     at = 0
-    while at < len(sent):
+    while at < len(sent) and not writer.is_closing():
         size = chance.choice([1, 50, 300, 2000])
         writer.write(sent[at : at + size])
         await writer.drain()

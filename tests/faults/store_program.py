@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from foretold.contract.record import Record
-from foretold.keeping import Keeping
 from foretold.stores.disk import DiskStore
 from foretold.stores.memory import MemoryStore
-from foretold.tier import Tier
-from foretold.tiers import Tiers
+from foretold.tiers.keeping import Keeping
+from foretold.tiers.order import Tiers
+from foretold.tiers.tier import Tier
 from tests.fakes.records import NAMESPACE, SECRET, record
 
 LIMIT_BYTES = 12 * 2**20

@@ -28,7 +28,7 @@ async def length_of(world: World, upstream: FakeUpstream, *, stream: bool) -> in
         writer.write(sent)
 
     upstream.on("m", reply)
-    await world.ask("cut at 1000", stream=stream)
+    await world.ask("cut to 1000", stream=stream)  # a name as long as theirs, and none of them
     return lengths[0]
 
 

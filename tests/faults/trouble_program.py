@@ -16,7 +16,7 @@ from typing import Any
 from foretold.errors import StoreError
 from foretold.ports import Put
 from foretold.stores.disk import DiskStore
-from foretold.tier import Tier
+from foretold.tiers.tier import Tier
 
 LIMIT_BYTES = 16 * 2**20
 

@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from foretold.keeping import Keeping
+from foretold.answers.workshop import Workshop
 from foretold.stores.memory import MemoryStore
-from foretold.tier import Tier
-from foretold.tiers import Tiers
-from foretold.workshop import Workshop
+from foretold.tiers.keeping import Keeping
+from foretold.tiers.order import Tiers
+from foretold.tiers.tier import Tier
 from tests.fakes.store import TROUBLES, TroubledStore
 from tests.running import Client, in_front_of, running
 
@@ -24,6 +24,7 @@ def put_below(client: Client, store: TroubledStore, *, deadline_s: float) -> Tie
     secret = client.assembled.secret
     node.tiers = Tiers(memory, [tier], secret=secret, now_ms=node._now_ms)
     node.keeping = Keeping(node.tiers, secret=secret, largest_bytes=2**20, now_ms=node._now_ms, close_within_s=0.1)
+    node.flying._keeping = node.keeping
     node.workshop = Workshop(node.tiers)
     return tier
 

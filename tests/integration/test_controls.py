@@ -228,7 +228,8 @@ async def test_an_alias_that_cannot_be_read_is_ignored_and_named(upstream, tmp_p
 
 
 async def test_a_ttl_of_zero_is_a_value(upstream, tmp_path):
-    async with running(in_front_of(upstream.url), tmp_path) as node:
+    settings = in_front_of(upstream.url, '[cache]\nstale_while_revalidate = "0s"\n')
+    async with running(settings, tmp_path) as node:
         await node.chat("hello", {"foretold-ttl": "0"})
         again = await node.chat("hello")
 

@@ -16,9 +16,10 @@ from tests.e2e.program import Node, serving
 from tests.fakes.upstream import FakeUpstream
 from tests.faults.rounds import RandomUpstream
 from tests.soak.process import sample_at_rest
-from tests.soak.samples import Sample, growths, line_through
+from tests.soak.samples import BYTES_A_REQUEST, FEWEST_REQUESTS, Sample, growths, line_through
 from tests.soak.traffic import Traffic
 
+# So long a lap takes where the machine keeps up; its questions are counted, see traffic.py.
 LAP_S = 10.0
 # Until every bounded cache is full and the interpreter has all the memory it keeps.
 WARM_SHARE, WARM_LAPS = 0.2, 4
@@ -64,7 +65,7 @@ async def laps(
     began_s = time.monotonic()
     while (time.monotonic() - began_s < seconds or len(samples) < FEWEST_LAPS) and not faults and not traffic.wrongs:
         before = traffic.ended.copy()
-        await traffic.lap(LAP_S, rate=rate)
+        await traffic.lap(max(1, int(LAP_S * rate)), rate=rate)
         upstream.hang_up()
         upstream.calls.clear()
         sample, told = await sample_at_rest(node, traffic.asked)
@@ -106,6 +107,8 @@ def verdict(samples: list[Sample], wrongs: list[str]) -> int:
             f" memory {memory.slope:+.2f} ± {memory.error:.2f} bytes a question."
         )
         found += growths(counted)
+        if counted[-1].requests - counted[0].requests < FEWEST_REQUESTS:
+            print(f"That is too short a run to tell {BYTES_A_REQUEST:g} bytes: {FEWEST_REQUESTS:,} questions would do.")
     for line in found:
         print(f"  ✗ {line}")
     print("Something leaks or is wrong." if found else "Nothing grows and nothing is wrong.")

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 # What a request may leave behind.  Bounded caches are full before the first lap counts, so anything lasting is a leak.
 BYTES_A_REQUEST = 8.0
+# The interpreter takes memory by 1 MiB at a time: growth below two such steps can't be told from none.
+TWO_STEPS_BYTES = 2 * 2**20
+FEWEST_REQUESTS = int(TWO_STEPS_BYTES / BYTES_A_REQUEST)
 # A lap may leave one more connection or task than the last and the next one less; two more over all laps is growth.
 GROWN_BY = 2.0
 
@@ -45,7 +48,7 @@ def growths(samples: Sequence[Sample]) -> list[str]:
     requests = [float(sample.requests) for sample in samples]
     memory = line_through(requests, [sample.memory_bytes for sample in samples])
     found = []
-    if memory.slope > BYTES_A_REQUEST:
+    if memory.slope > BYTES_A_REQUEST and memory.slope * (requests[-1] - requests[0]) > TWO_STEPS_BYTES:
         found.append(f"memory grows by {memory.slope:.1f} bytes a request, and may by {BYTES_A_REQUEST:g}")
     for name in ("files", "tasks", "readers"):
         line = line_through(requests, [getattr(sample, name) for sample in samples])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -31,6 +32,13 @@ def test_a_line_is_fitted_exactly():
 
 def test_a_process_that_holds_what_it_held_does_not_grow():
     assert growths(laps()) == []
+
+
+def test_a_step_of_the_allocator_is_no_leak():
+    still = laps()
+    stepped = [*still[:25], *(replace(lap, memory_bytes=lap.memory_bytes + 2**20) for lap in still[25:])]
+
+    assert growths(stepped) == []
 
 
 @pytest.mark.parametrize(

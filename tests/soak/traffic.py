@@ -17,8 +17,9 @@ from tests.faults.marked import BOUND_S, connect, mark, question, read, read_to_
 
 QUESTIONS = 3000
 CALLERS = 24
-PURGE_EVERY_S = 1.0
-RELOAD_EVERY_S = 3.0
+# By count and not by time: a reload empties what is remembered of queries, so that how much memory is ever in use would
+# else depend on how fast the machine is just then, and creep up with each busier moment.
+PURGE_EVERY, RELOAD_EVERY = 300, 1000
 
 
 class Traffic:
@@ -33,25 +34,25 @@ class Traffic:
         self._fame = list(itertools.accumulate(1 / (rank + 1) for rank in range(QUESTIONS)))
         self._fresh = itertools.count()
         self._settings = itertools.cycle(settings)
-        self._until = 0.0
+        self._left = 0
 
-    async def lap(self, seconds: float, *, rate: float) -> None:
-        """Asks for so long, about `rate` questions a second; returns when all have ended."""
-        loop = asyncio.get_running_loop()
-        self._until = loop.time() + seconds
+    async def lap(self, count: int, *, rate: float) -> None:
+        """Asks so many questions, at most `rate` a second; returns when all have ended."""
+        self._left = count
         async with aiohttp.ClientSession(auto_decompress=False) as session:
-            callers = [self._caller(session, CALLERS / rate) for _ in range(CALLERS)]
-            await asyncio.gather(*callers, self._purges(session), self._reloads(session))
-
-    def _is_over(self) -> bool:
-        return asyncio.get_running_loop().time() >= self._until
+            await asyncio.gather(*(self._caller(session, CALLERS / rate) for _ in range(CALLERS)))
 
     async def _caller(self, session: aiohttp.ClientSession, each_s: float) -> None:
         """One question after the other, each at its time."""
         loop = asyncio.get_running_loop()
-        while not self._is_over():
+        while self._left > 0:
             next_s = loop.time() + each_s * self._chance.uniform(0.5, 1.5)
+            self._left -= 1
             self.asked += 1
+            if self.asked % PURGE_EVERY == 0:
+                await self._purge(session)
+            if self.asked % RELOAD_EVERY == 0:
+                await self._reload(session)
             async with asyncio.timeout(BOUND_S):
                 self.ended[await self._ask(session)] += 1
             await asyncio.sleep(max(0.0, next_s - loop.time()))
@@ -113,17 +114,13 @@ class Traffic:
         self.wrongs += got.wrongs
         return "hit" if got.is_hit else "answer" if got.is_answer else "cut" if not got.is_whole else "other"
 
-    async def _purges(self, session: aiohttp.ClientSession) -> None:
+    async def _purge(self, session: aiohttp.ClientSession) -> None:
         kinds = [{"tag": "t"}, {"revision": "none"}, {"key": "0" * 64}] * 4 + [{"model": "m"}, {"everything": True}]
-        while not self._is_over():
-            await asyncio.sleep(PURGE_EVERY_S)
-            await self._told(session, "/-/cache/purge", self._chance.choice(kinds))
+        await self._told(session, "/-/cache/purge", self._chance.choice(kinds))
 
-    async def _reloads(self, session: aiohttp.ClientSession) -> None:
-        while not self._is_over():
-            await asyncio.sleep(RELOAD_EVERY_S)
-            (self._node.home / "given.toml").write_text(next(self._settings))
-            await self._told(session, "/-/config/reload", {})
+    async def _reload(self, session: aiohttp.ClientSession) -> None:
+        (self._node.home / "given.toml").write_text(next(self._settings))
+        await self._told(session, "/-/config/reload", {})
 
     async def _told(self, session: aiohttp.ClientSession, path: str, asked: dict[str, Any]) -> None:
         async with session.post(self._node.url + path, json=asked, headers=self._node.admin_headers) as response:

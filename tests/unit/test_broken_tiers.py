@@ -9,14 +9,14 @@ import time
 
 import pytest
 
-from foretold.breaker import FAILURES, TRIAL, Standing
 from foretold.contract.record import pack
 from foretold.errors import StoreError
-from foretold.keeping import Keeping
 from foretold.ports import Put
 from foretold.stores.memory import MemoryStore
-from foretold.tier import Tier
-from foretold.tiers import Tiers
+from foretold.tiers.breaker import FAILURES, TRIAL, Standing
+from foretold.tiers.keeping import Keeping
+from foretold.tiers.order import Tiers
+from foretold.tiers.tier import Tier
 from tests.clock import Clock
 from tests.fakes.records import NAMESPACE, SECRET, record
 from tests.fakes.store import TROUBLES, SlowNearStore, TroubledStore

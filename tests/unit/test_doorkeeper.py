@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from foretold import doorkeeper
-from foretold.doorkeeper import KEYS, TURN_MS, Doorkeeper
+from foretold.tiers import doorkeeper
+from foretold.tiers.doorkeeper import KEYS, TURN_MS, Doorkeeper
 from tests.clock import Clock
 
 

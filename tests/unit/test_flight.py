@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from foretold.errors import OriginCut, OriginError, Refused
-from foretold.flight import SHARED_BUFFER_BYTES, Flights
+from foretold.flights.flight import SHARED_BUFFER_BYTES
+from foretold.flights.table import Flights
 from tests.fakes.origin import FakeIncoming
 from tests.waiting import until
 

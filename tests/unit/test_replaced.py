@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from foretold import waiting
 from foretold.errors import StoreError
-from foretold.keeping import Keeping
 from foretold.stores.disk import DiskStore
 from foretold.stores.memory import MemoryStore
-from foretold.tier import Tier
-from foretold.tiers import Tiers
+from foretold.tiers import waiting
+from foretold.tiers.keeping import Keeping
+from foretold.tiers.order import Tiers
+from foretold.tiers.tier import Tier
 from tests.clock import Clock
 from tests.fakes.records import KEY, NAMESPACE, SECRET, record
 from tests.fakes.store import TroubledStore

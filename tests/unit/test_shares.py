@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from foretold.allowance import WINDOW_MS, Allowance
-from foretold.keeping import Keeping
 from foretold.stores.disk import DiskStore
 from foretold.stores.memory import MemoryStore
-from foretold.tier import Tier
-from foretold.tiers import Tiers
+from foretold.tiers.allowance import WINDOW_MS, Allowance
+from foretold.tiers.keeping import Keeping
+from foretold.tiers.order import Tiers
+from foretold.tiers.tier import Tier
 from tests.clock import Clock
 from tests.fakes.records import SECRET, record
 

@@ -8,13 +8,13 @@ import pytest
 
 from foretold.contract.record import pack
 from foretold.errors import StoreError
-from foretold.held import lifetimes_of
-from foretold.keeping import Keeping
 from foretold.stores.disk import DiskStore
 from foretold.stores.memory import MemoryStore
-from foretold.tier import Tier
-from foretold.tiers import Tiers
-from foretold.waiting import QUEUE_BYTES
+from foretold.tiers.held import lifetimes_of
+from foretold.tiers.keeping import Keeping
+from foretold.tiers.order import Tiers
+from foretold.tiers.tier import Tier
+from foretold.tiers.waiting import QUEUE_BYTES
 from tests.clock import Clock
 from tests.fakes.records import NAMESPACE, SECRET, record
 
@@ -313,7 +313,7 @@ async def test_all_who_are_given_a_body_too_long_for_memory_get_one_bytes_object
 
 
 async def test_bodies_too_long_for_memory_are_remembered_up_to_a_bound(tmp_path, monkeypatch):
-    monkeypatch.setattr("foretold.tiers.LATELY_BYTES", 2**21)
+    monkeypatch.setattr("foretold.tiers.order.LATELY_BYTES", 2**21)
     world = World()
     world.memory.largest_bytes = 0
     gone = []

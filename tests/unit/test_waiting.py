@@ -7,12 +7,12 @@ import logging
 
 import pytest
 
-from foretold import waiting
-from foretold.keeping import Keeping
 from foretold.stores.memory import MemoryStore
-from foretold.tier import Tier
-from foretold.tiers import Tiers
-from foretold.waiting import Waiting
+from foretold.tiers import waiting
+from foretold.tiers.keeping import Keeping
+from foretold.tiers.order import Tiers
+from foretold.tiers.tier import Tier
+from foretold.tiers.waiting import Waiting
 from tests.clock import Clock
 from tests.fakes.records import SECRET, record
 from tests.fakes.store import TroubledStore

@@ -32,13 +32,17 @@ _MEMBER = re.compile(r"""\s*((?:[A-Za-z0-9_.-]+|"[^"]*"|'[^']*')+)\s*=""")
 
 def load_file(path: Path) -> Config:
     """Raises ConfigError."""
+    return load(text_of(path), file=path)
+
+
+def text_of(path: Path) -> str:
+    """Raises ConfigError."""
     try:
-        text = path.read_bytes().decode("utf-8")
+        return path.read_bytes().decode("utf-8")
     except OSError as e:
         raise ConfigError(f"{path} can't be read: {e.strerror}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path} is not UTF-8 text") from None
-    return load(text, file=path)
 
 
 def load(text: str, *, file: Path | None = None) -> Config:

@@ -6,12 +6,12 @@ from dataclasses import asdict
 from typing import Any
 
 from foretold import __version__
-from foretold.breaker import Standing
 from foretold.node import Node
 from foretold.observe.counters import BUCKETS_MS
 from foretold.outcome import How
 from foretold.stores.memory import MemoryStore
-from foretold.tier import Tier
+from foretold.tiers.breaker import Standing
+from foretold.tiers.tier import Tier
 
 
 def stats(node: Node) -> dict[str, Any]:
@@ -25,14 +25,18 @@ def stats(node: Node) -> dict[str, Any]:
         "times": {how.value: counters.how[how].buckets for how in How},
         "ended": {ended.value: count for ended, count in counters.ended.items()},
         "stored": node.keeping.kept,
+        "refreshed": node.flying.refreshing.refreshed,
+        "refresh_failed": node.flying.refreshing.failed,
         "saved_ms": counters.saved_ms,
         "mode": "observe" if node.only_observes else "serve",
         "would_be": {how.value: count for how, count in counters.would_be.items()},
         "would_save_ms": counters.would_save_ms,
-        "flights": len(node.flights),
+        "flights": len(node.flights) - node.lease.following,
         "corrupt": node.tiers.corrupt,
         "routes": _routes(counters.routes),
         "tiers": _tiers(node),
+        "workers": [],
+        "restarts": 0,
     }
 
 

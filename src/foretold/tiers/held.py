@@ -18,7 +18,7 @@ V = TypeVar("V", bound=Hashable)
 
 class Held:
     """`digest` are the first 16 hex digits of the body's; `ready` are answers made of it, by what was asked (ready.py);
-    `alive_under` is the table of generations under which it was last found alive.
+    `alive_under` is the epoch of the generations under which it was last found alive.
     """
 
     __slots__ = (
@@ -28,6 +28,7 @@ class Held:
         "digest",
         "has_usage",
         "headers",
+        "is_negative",
         "key",
         "lifetimes",
         "made_ms",
@@ -46,6 +47,7 @@ class Held:
         self.content_type = intern(record.content_type)
         self.has_usage = "usage" in record.has
         self.headers = shared.one(record.headers)
+        self.is_negative = record.kind == "negative"
         self.key = record.key
         self.lifetimes = shared.one(lifetimes_of(record))
         self.made_ms = record.made_ms
@@ -56,7 +58,7 @@ class Held:
         self.tags: Mapping[str, str] = shared.tags(record.tags)
         self.took_ms = record.took_ms
         self.ready: dict[tuple[bool, bool, bool, str | None], Any] | None = None
-        self.alive_under: Mapping[str, str] | None = None
+        self.alive_under = 0
 
     def told(self) -> dict[str, object]:
         """What is known of the record here, by the names of rule R2."""
@@ -64,6 +66,7 @@ class Held:
             "key": self.key,
             "namespace": self.namespace,
             "operation": self.operation,
+            "kind": "negative" if self.is_negative else "answer",
             "made_ms": self.made_ms,
             "fresh_s": self.lifetimes.fresh_s,
             "stale_while_revalidate_s": self.lifetimes.stale_while_revalidate_s,

@@ -11,19 +11,23 @@ hold up the others.
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Protocol
 
-from foretold.buffer import Buffer
-from foretold.errors import ForetoldError, OriginCut, OriginError
+from foretold.answers.reshaping import Shapes
+from foretold.contract.endings import Ending, ending
+from foretold.errors import ForetoldError, OriginCut, OriginError, Refused
+from foretold.flights.buffer import Buffer
 from foretold.ports import Incoming
-from foretold.reshaping import Shapes
 
 SHARED_BUFFER_BYTES = 8 * 1024 * 1024
 AHEAD_BYTES = 256 * 1024
 LONGEST_WHOLE_BYTES = 32 * 1024 * 1024
 PATIENCE_S = 30.0
+# Not kept for reasons of ours: they say nothing of what the origin will answer next.
+_OURS = frozenset({"queue-full", "over-share", "first-sight", "fault"})
 
 _log = logging.getLogger("foretold")
 
@@ -62,9 +66,12 @@ class Flight:
         landed: Callable[[Flight], None],
         finishes_alone: bool,
         tells_usage: bool,
+        leaves: Callable[[Flight], None],
         patience_s: float = PATIENCE_S,
     ):
-        """`landed` is told at once when its answer is kept."""
+        """`landed` is told at once when its answer is kept; `leaves` is called when it has ended, before any rider sees
+        that.
+        """
         self.key = key
         self.incoming: Incoming | None = None
         self.error: ForetoldError | None = None
@@ -73,9 +80,9 @@ class Flight:
         self.given_up = False
         self.tells_usage = tells_usage
         self._finishes_alone = finishes_alone
+        self._leaves = leaves
         self._patience_s = patience_s
         self.riders: set[Ride] = set()
-        self._take_off = take_off
         self._landed = landed
         self.landing = landing
         self.shapes = Shapes()
@@ -83,7 +90,7 @@ class Flight:
         # Of an answer that is wanted whole and too long for the buffer; once for all who want it.
         self._gathered = Buffer()
         self._caught_up = asyncio.Event()
-        self.task = asyncio.create_task(self._fly())
+        self.task = asyncio.create_task(self._fly(take_off))
 
     @property
     def is_whole(self) -> bool:
@@ -122,15 +129,45 @@ class Flight:
     def can_be_joined(self) -> bool:
         return self.is_whole and not self.ended and not self.given_up and self.landing.is_open()
 
-    def board(self) -> Ride:
-        ride = Ride(self)
+    @property
+    def came_bytes(self) -> int:
+        return self._buffer.came_bytes
+
+    @property
+    def head_bytes(self) -> int:
+        return 0 if self.incoming is None else sum(len(name) + len(value) for name, value in self.incoming.headers)
+
+    @property
+    def ending(self) -> Ending | None:
+        """How it ended; None where that says nothing of the origin: given up, or purged meanwhile."""
+        if self.given_up or self.task.cancelling() or isinstance(self.error, Refused) or not self.landing.is_open():
+            return None
+        if self.incoming is None:
+            lost = isinstance(self.error, OriginCut)
+            return ending(status=502 if lost else None, clean=False, storable=False, sent_any=False, retried=True)
+        return ending(
+            status=self.incoming.status,
+            clean=self.error is None,
+            storable=self.why_not_kept is None or self.why_not_kept in _OURS,
+            sent_any=True,
+            retried=True,
+            fallback=self.incoming.is_fallback,
+        )
+
+    @property
+    def _is_an_error(self) -> bool:
+        """An error goes to its end though nobody waits, so that it can be told to the next."""
+        return self.incoming is not None and (self.incoming.status == 429 or self.incoming.status >= 500)
+
+    def board(self, *, is_echo: bool = False) -> Ride:
+        ride = Ride(self, is_echo=is_echo)
         self.riders.add(ride)
         return ride
 
     def left(self, ride: Ride) -> None:
         self.riders.discard(ride)
         self.moved_on()
-        if not self.riders and not self.ended and not self._finishes_alone:
+        if not self.riders and not self.ended and not self._finishes_alone and not self._is_an_error:
             self.given_up = True
             self.task.cancel()
 
@@ -146,9 +183,9 @@ class Flight:
         if self._buffer.forget_before(slowest):
             self._caught_up.set()
 
-    async def _fly(self) -> None:
+    async def _fly(self, take_off: Callable[[], Awaitable[Incoming]]) -> None:
         try:
-            self.incoming = await self._take_off()
+            self.incoming = await take_off()
             self._tell()
             async for chunk in self.incoming.chunks():
                 self._buffer.add(chunk)
@@ -168,6 +205,7 @@ class Flight:
             _log.exception("a flight failed")
             self.error = OriginError("the answer could not be fetched because of a fault in Foretold")
         finally:
+            self._leaves(self)
             self.ended = True
             self._tell()
             if self.incoming is not None:
@@ -187,6 +225,9 @@ class Flight:
     async def _wait_for_riders(self) -> None:
         """Holds the origin back while the slowest rider of an overlong answer is far behind."""
         self.moved_on()
+        if not self.riders and not self._finishes_alone:
+            self.given_up = True
+            raise OriginCut("the query was given up because nobody waited for it")
         while self.riders and self._buffer.held_bytes > AHEAD_BYTES:
             self._caught_up.clear()
             places = {ride: ride.place for ride in self.riders}
@@ -216,10 +257,11 @@ class Flight:
 
 
 class Ride:
-    """One caller's seat in a flight.  Whoever boards must leave."""
+    """One caller's seat in a flight.  Whoever boards must leave.  An echo is one in a flight that had ended before."""
 
-    def __init__(self, flight: Flight):
+    def __init__(self, flight: Flight, *, is_echo: bool):
         self.flight = flight
+        self.is_echo = is_echo
         self.place = 0
         self.news = asyncio.Event()
         self.put_off: OriginCut | None = None
@@ -264,8 +306,13 @@ class Ride:
         await self.news.wait()
 
     def _raise_if_failed(self) -> None:
-        if self.flight.error is not None:
-            raise self.flight.error
+        error = self.flight.error
+        if error is not None and self.is_echo:
+            # Of its own, because what is raised again and again grows by all who raise it.
+            error = copy.copy(error)
+            error.is_echo = True
+        if error is not None:
+            raise error
 
 
 async def collected(chunks: AsyncIterator[bytes]) -> bytes:
@@ -283,80 +330,3 @@ def _raise_if_too_long(size: int) -> None:
         raise OriginError(
             f"the answer is longer than {LONGEST_WHOLE_BYTES} bytes: too long to be given in another shape"
         )
-
-
-class Flights:
-    """The flights in the air, by key."""
-
-    def __init__(self, *, patience_s: float = PATIENCE_S) -> None:
-        """`patience_s`: how long a rider may read nothing of an overlong answer while others wait for it."""
-        self._patience_s = patience_s
-        self._by_key: dict[str, Flight] = {}
-        self._all: set[Flight] = set()
-        # All of a key, in the order in which they began; only the last may be joined.
-        self._aloft: dict[str, list[Flight]] = {}
-
-    def __len__(self) -> int:
-        return len(self._all)
-
-    def join(self, key: str, *, usage: bool) -> Ride | None:
-        """A seat in the flight for a key, if there is one that can still be joined and tells usage where wanted."""
-        flight = self._by_key.get(key)
-        if flight is None or not flight.can_be_joined or (usage and not flight.tells_usage):
-            return None
-        return flight.board()
-
-    def start(
-        self,
-        key: str,
-        take_off: Callable[[], Awaitable[Incoming]],
-        landing: Landing,
-        *,
-        finishes_alone: bool,
-        tells_usage: bool,
-    ) -> Ride:
-        """A seat in a new flight, which later callers of the key may join."""
-        flight = Flight(
-            key,
-            take_off,
-            landing,
-            landed=self._landed,
-            finishes_alone=finishes_alone,
-            tells_usage=tells_usage,
-            patience_s=self._patience_s,
-        )
-        self._by_key[key] = flight
-        self._aloft.setdefault(key, []).append(flight)
-        # The set keeps the task alive: the loop itself refers to tasks only weakly.
-        self._all.add(flight)
-        flight.task.add_done_callback(lambda _: self._ended(key, flight))
-        return flight.board()
-
-    def forget(self, key: str) -> None:
-        """Whatever is in the air for a key goes to those aboard and is not kept."""
-        self._by_key.pop(key, None)
-        for flight in self._aloft.get(key, ()):
-            flight.landing.shut()
-
-    async def close(self) -> None:
-        """Cancels all that still fly."""
-        flying = [flight.task for flight in self._all]
-        for task in flying:
-            task.cancel()
-        await asyncio.gather(*flying, return_exceptions=True)
-
-    def _landed(self, flight: Flight) -> None:
-        """Those who began before a flight whose answer was kept no longer land."""
-        for older in self._aloft[flight.key]:
-            if older is flight:
-                return
-            older.landing.supersede()
-
-    def _ended(self, key: str, flight: Flight) -> None:
-        self._all.discard(flight)
-        flights = self._aloft[key]
-        flights.remove(flight)
-        if not flights:
-            del self._aloft[key]
-        if self._by_key.get(key) is flight:
-            del self._by_key[key]

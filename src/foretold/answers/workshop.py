@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import secrets
 
+from foretold.answers.ready import Ready, projected
+from foretold.answers.reshaping import LONGEST_AT_ONCE
 from foretold.halves import Halves
-from foretold.held import Held
 from foretold.memo import Named
 from foretold.projections import shapes
-from foretold.ready import Ready, projected
-from foretold.reshaping import LONGEST_AT_ONCE
-from foretold.tiers import Tiers
+from foretold.tiers.held import Held
+from foretold.tiers.order import Tiers
 
 KEPT_BYTES = 32 * 1024 * 1024
 

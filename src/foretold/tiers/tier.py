@@ -14,11 +14,11 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from foretold.aside import Aside
-from foretold.breaker import Breaker
 from foretold.errors import StoreError
-from foretold.pace import Pace
 from foretold.ports import NearStore, Put, Store
+from foretold.tiers.aside import Aside
+from foretold.tiers.breaker import Breaker
+from foretold.tiers.pace import Pace
 
 T = TypeVar("T")
 
@@ -175,6 +175,19 @@ class Tier:
             return self._near.get_now(name) is not None
         except StoreError:
             return True
+
+    def again(self, name: str) -> bytes | None:
+        """As `get_now`, of a name that was just looked up: counted only if it is there now."""
+        if self._near is None or not self.is_near or not self.reads.lets_through:
+            return None
+        try:
+            blob = self._near.get_now(name)
+        except StoreError:
+            return None  # counted a moment ago
+        if blob is not None:
+            self.counts.lookups += 1
+            self.counts.hits += 1
+        return blob
 
     async def peek(self, name: str) -> bytes | None:
         """What the store has, for those who run the node; neither counted nor kept from a tier that is left out."""

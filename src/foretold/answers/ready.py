@@ -6,19 +6,20 @@ header lines are kept beside the record as they go out, by shape, and only the a
 
 from __future__ import annotations
 
+import dataclasses
 import secrets
-from collections.abc import Mapping
 from functools import lru_cache
 
-from foretold.answer import Hit, lines_of, raw
+from foretold.answers.answer import Hit, lines_of, raw
 from foretold.contract.controls import Controls
-from foretold.contract.freshness import Judged, Verdict
+from foretold.contract.freshness import Judged, Verdict, may_revalidate_behind
 from foretold.contract.status import CacheStatus, client_cache_control, etag, etag_matches
-from foretold.held import Held
 from foretold.memo import Named
 from foretold.outcome import How
+from foretold.ports import Table
 from foretold.projections import calls, shapes
-from foretold.tiers import Found, Tiers
+from foretold.tiers.held import Held
+from foretold.tiers.order import Found, Tiers
 
 # Measured by bench/memory.py: a Ready and its lines, beside the body.
 LINES_BYTES = 850
@@ -32,6 +33,7 @@ _LINES = {
     + b"\r\n"
     for is_safe in (True, False)
 }
+_ERROR_LINES = b"cf-aig-cache-status: HIT\r\ncache-control: no-store\r\n"
 
 
 class Ready:
@@ -58,11 +60,11 @@ class Ready:
     )
 
     def __init__(self, held: Held, named: Named):
-        self.shape = shape_for(held.operation, held.shape, named.streamed)
+        self.shape = held.shape if held.is_negative else shape_for(held.operation, held.shape, named.streamed)
         self.usage = named.usage or self.shape == "whole"
         self.etag = etag(held.digest, self.shape)
         recorded = held.body
-        self.has_calls = held.operation == "chat" and calls.has_calls(recorded)
+        self.has_calls = held.operation == "chat" and not held.is_negative and calls.has_calls(recorded)
         self.body = None if self.has_calls else projected(held, self.shape, usage=self.usage)
         length = b"" if self.body is None else _length_line(self.body)
         if self.body is recorded or self.body == recorded:
@@ -72,7 +74,7 @@ class Ready:
         self.fixed_at = 0
         self.lines = b"".join(
             (
-                _LINES[named.is_safe] % self.etag.encode(),
+                _ERROR_LINES if held.is_negative else _LINES[named.is_safe] % self.etag.encode(),
                 _kind_line(kind),
                 lines_of(raw(others)) if others else b"",
                 length,
@@ -87,24 +89,27 @@ class Ready:
     def kept_bytes(self) -> int:
         return LINES_BYTES + (0 if self.body is None else len(self.body))
 
-    def age(self, judged: Judged, named: Named, key: str) -> None:
+    def age(self, judged: Judged, named: Named, held: Held) -> None:
         """Writes the lines of this age."""
         self.hit = None
-        shown = None if named.route.shared else key
-        status = CacheStatus(hit=True, ttl_s=judged.ttl_s, key=shown, detail=named.detail)
-        aging = b"cache-status: %s\r\nage: %d\r\n" % (str(status).encode(), judged.age_s)
+        aging = _aging(judged, named, held.key, detail="negative" if held.is_negative else named.detail)
         self.lines = aging + self.lines[self.fixed_at :]
         self.fixed_at = len(aging)
 
 
-def again(held: Held, named: Named, *, now_ms: int, generations: Mapping[str, str]) -> Hit | None:
+def _aging(judged: Judged, named: Named, key: str, *, detail: str | None) -> bytes:
+    status = CacheStatus(hit=True, ttl_s=judged.ttl_s, key=None if named.route.shared else key, detail=detail)
+    return b"cache-status: %s\r\nage: %d\r\n" % (str(status).encode(), judged.age_s)
+
+
+def again(held: Held, named: Named, *, now_ms: int, generations: Table) -> Hit | None:
     """The answer last given of a record, if all that it depended on is the same."""
     ready: Ready | None = None if held.ready is None else held.ready.get(named.place)
     if (
         ready is not None
         and ready.since_ms <= now_ms < ready.until_ms
         and ready.wishes is named.controls
-        and held.alive_under is generations
+        and held.alive_under == generations.epoch
         and named.if_none_match is None
     ):
         return ready.hit
@@ -113,6 +118,25 @@ def again(held: Held, named: Named, *, now_ms: int, generations: Mapping[str, st
 
 def hit(found: Found, judged: Judged, named: Named, *, tiers: Tiers, now_ms: int) -> Hit:
     """The answer of a record: 304 where the caller's copy is the same."""
+    ready, is_second = _aged(found, judged, named, tiers=tiers, now_ms=now_ms)
+    answer = _answer(found, judged, named, ready)
+    if is_second and found.is_in_memory and named.if_none_match is None and not ready.has_calls:
+        if ready.hit is None and ready.wishes is None:
+            tiers.grown(found.held, HIT_BYTES)
+        ready.hit, ready.wishes = answer, named.controls
+    return answer
+
+
+def instead(found: Found, judged: Judged, named: Named, *, tiers: Tiers, now_ms: int) -> Hit:
+    """The answer of a stale record whose origin has failed: for this caller only, and it says so."""
+    ready, _ = _aged(found, judged, named, tiers=tiers, now_ms=now_ms)
+    answer = _answer(found, judged, named, ready)
+    told = _aging(judged, named, found.held.key, detail="stale-if-error")
+    return dataclasses.replace(answer, lines=told + answer.lines[ready.fixed_at :], is_due=False)
+
+
+def _aged(found: Found, judged: Judged, named: Named, *, tiers: Tiers, now_ms: int) -> tuple[Ready, bool]:
+    """What lies ready of a record, its lines of this age; whether they were before."""
     held = found.held
     if held.ready is None:
         held.ready = {}
@@ -124,16 +148,11 @@ def hit(found: Found, judged: Judged, named: Named, *, tiers: Tiers, now_ms: int
             tiers.grown(held, ready.kept_bytes)
     is_second = ready.since_ms <= now_ms < ready.until_ms
     if not is_second:
-        ready.age(judged, named, held.key)
+        ready.age(judged, named, held)
         ready.since_ms = now_ms
         # A record from a clock ahead of ours may turn fresh at any moment.
         ready.until_ms = now_ms + 1000 - (now_ms - held.made_ms) % 1000 if now_ms >= held.made_ms else now_ms
-    answer = _answer(found, judged, named, ready)
-    if is_second and found.is_in_memory and named.if_none_match is None and not ready.has_calls:
-        if ready.hit is None and ready.wishes is None:
-            tiers.grown(held, HIT_BYTES)
-        ready.hit, ready.wishes = answer, named.controls
-    return answer
+    return ready, is_second
 
 
 def _answer(found: Found, judged: Judged, named: Named, ready: Ready) -> Hit:
@@ -148,8 +167,14 @@ def _answer(found: Found, judged: Judged, named: Named, ready: Ready) -> Hit:
         model=query.model,
         route=named.route.name,
         origin_ms=held.took_ms,
+        is_due=may_revalidate_behind(judged, held.lifetimes),
     )
-    if named.if_none_match is not None and named.is_safe and etag_matches(named.if_none_match, ready.etag):
+    if (
+        named.if_none_match is not None
+        and named.is_safe
+        and not held.is_negative
+        and etag_matches(named.if_none_match, ready.etag)
+    ):
         answer.status, answer.lines = 304, _without_content(ready.lines)
     elif ready.has_calls:
         made, ready.next_body = ready.next_body, None
@@ -162,7 +187,7 @@ def _answer(found: Found, judged: Judged, named: Named, ready: Ready) -> Hit:
 
 def projected(held: Held, shape: str, *, usage: bool, randomness: bytes | None = None) -> bytes:
     """A record's body in a shape; with randomness, tool calls get fresh ids."""
-    if held.operation not in shapes.WHOLE_OF:
+    if held.operation not in shapes.WHOLE_OF or held.is_negative:
         return held.body
     if shape == "whole":
         return shapes.whole(held.operation, held.body, shape=held.shape, randomness=randomness)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from msgspec.structs import replace
 
 from foretold.contract import storable
 from foretold.contract.canonical import check_limits
@@ -19,6 +20,8 @@ from foretold.memo import Named
 from foretold.ports import Asked, Incoming
 from foretold.projections import glance, shapes
 from foretold.projections.fold import NotAnAnswer
+
+_UNREADABLE = (Malformed, UnicodeDecodeError, orjson.JSONDecodeError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class Departure:
 
 def record_of(departure: Departure, incoming: Incoming, body: bytes, *, now_ms: int) -> Record | str:
     """The record of a cleanly ended answer, or one word that says why it isn't kept."""
-    asked, named = departure.asked, departure.named
+    asked, route = departure.asked, departure.named.route
     if incoming.is_fallback:
         return "fallback"
     if incoming.why_not is not None:
@@ -50,7 +53,7 @@ def record_of(departure: Departure, incoming: Incoming, body: bytes, *, now_ms: 
     shape = "events" if is_events(headers.get("content-type", "")) else "whole"
     value, why = _judged(asked, incoming.status, headers.get("content-type", ""), body, shape)
     if why is None:
-        limited = asked.limited or named.route.origin.limits_answers
+        limited = asked.limited or route.origin.limits_answers
         why = storable.why_not(asked.operation, incoming.status, value, limited=limited)
     if why is not None:
         return why
@@ -59,10 +62,40 @@ def record_of(departure: Departure, incoming: Incoming, body: bytes, *, now_ms: 
         return "upstream-forbids"
     usage = value.get("usage") if isinstance(value, dict) else None
     usage = usage if isinstance(usage, dict) else None
+    made = _record(departure, incoming, body, lifetimes=lifetimes, now_ms=now_ms)
+    has = ("usage",) if usage is not None or departure.asked_for_usage else ()
+    return replace(made, shape=shape, has=has, usage=usage)
+
+
+def negative_of(departure: Departure, incoming: Incoming, body: bytes, *, now_ms: int) -> Record | None:
+    """The short-lived record of an error that the same query would get again (rule P2), if it is one.
+
+    It answers whatever is wanted, usage too: there is no more to be had.
+    """
+    headers = by_name(incoming.headers)
+    if (
+        incoming.status not in storable.NEGATIVE_STATUSES
+        or incoming.is_fallback
+        or not incoming.is_proven
+        or not is_json(headers.get("content-type", ""))
+        or not storable.is_negative(incoming.status, _read(body))
+    ):
+        return None
+    lifetimes = _lifetimes_of(departure, headers, now_ms=now_ms)
+    if lifetimes is None:
+        return None
+    brief = Lifetimes(min(storable.NEGATIVE_S, lifetimes.fresh_s), 0, 0)
+    made = _record(departure, incoming, body, lifetimes=brief, now_ms=now_ms)
+    return replace(made, kind="negative", has=("usage",))
+
+
+def _record(departure: Departure, incoming: Incoming, body: bytes, *, lifetimes: Lifetimes, now_ms: int) -> Record:
+    """A whole answer with all that is known of its flight."""
+    named, headers = departure.named, by_name(incoming.headers)
     return Record(
         key=named.key,
         namespace=named.query.namespace,
-        operation=asked.operation,
+        operation=departure.asked.operation,
         model=named.query.model,
         revision=named.query.revision,
         engine=named.route.engine,
@@ -75,12 +108,12 @@ def record_of(departure: Departure, incoming: Incoming, body: bytes, *, now_ms: 
         status=incoming.status,
         content_type=headers.get("content-type", "application/octet-stream"),
         headers=kept_headers(list(incoming.headers)),
-        shape=shape,
-        has=("usage",) if usage is not None or departure.asked_for_usage else (),
+        shape="whole",
+        has=(),
         took_ms=now_ms - departure.asked_ms,
         tags=departure.tags,
         body=body,
-        usage=usage,
+        usage=None,
     )
 
 
@@ -137,6 +170,15 @@ def _judged(asked: Asked, status: int, content_type: str, body: bytes, shape: st
         if is_json(content_type):
             check_limits(body)
             return orjson.loads(body), None
-    except (NotAnAnswer, Malformed, UnicodeDecodeError, orjson.JSONDecodeError):
+    except (NotAnAnswer, *_UNREADABLE):
         return None, "unreadable"
     return (None, None) if asked.operation.startswith("get ") else (None, "not-json")
+
+
+def _read(body: bytes) -> Any:
+    """The JSON value of a body; None if it can't be read."""
+    try:
+        check_limits(body)
+        return orjson.loads(body)
+    except _UNREADABLE:
+        return None

@@ -13,7 +13,7 @@ from itertools import islice
 
 from foretold.errors import StoreError
 from foretold.ports import Put
-from foretold.tier import Tier
+from foretold.tiers.tier import Tier
 
 QUEUE_BYTES = 64 * 1024 * 1024
 QUEUE_RECORDS = 65_536
@@ -109,6 +109,12 @@ class Waiting:
             raise
         self._gone.pop(key, None)
 
+    async def settled(self, key: str) -> None:
+        """Returns when nothing of a key waits or is being written."""
+        while key in self._waiting or key in self._written:
+            self._turned.clear()
+            await self._turned.wait()
+
     async def flush(self) -> None:
         """Returns when all that waited has reached the tier, or failed."""
         await self._idle.wait()
@@ -141,6 +147,7 @@ class Waiting:
         put = self._waiting.pop(key, None)
         if put is not None:
             self.held_bytes -= len(put.blob) + _PUT_BYTES
+            self._turned.set()
 
     def _mark(self, key: str) -> None:
         if len(self._gone) >= QUEUE_DELETES and key not in self._gone:

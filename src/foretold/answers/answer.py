@@ -34,7 +34,8 @@ def raw(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
 class Hit:
     """A record's answer, and its account.  `lines` are its header fields as they go out, each with its line end.
 
-    One object may be given again and again; nobody changes it.
+    `is_due` says that it is stale and given while a new one is fetched (rule F1).  One object may be given again and
+    again; nobody changes it.
     """
 
     status: int
@@ -46,6 +47,7 @@ class Hit:
     model: str
     route: str
     origin_ms: int
+    is_due: bool = False
 
     @property
     def headers(self) -> list[tuple[bytes, bytes]]:

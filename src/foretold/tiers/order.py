@@ -17,10 +17,10 @@ from msgspec.structs import asdict
 from foretold.contract.record import Record, open_sealed, unpack_with_digest
 from foretold.errors import RecordCorrupt, StoreError
 from foretold.halves import Halves
-from foretold.held import Held, Shared
 from foretold.stores.memory import MemoryStore
-from foretold.tier import Tier, TierCounts
-from foretold.waiting import Waiting
+from foretold.tiers.held import Held, Shared
+from foretold.tiers.tier import Tier, TierCounts
+from foretold.tiers.waiting import Waiting
 
 # Measured by bench/memory.py: what a Held and its parts take beside the blob.
 HELD_BYTES = 450
@@ -93,6 +93,16 @@ class Tiers:
                 return Found(held, tier.name, False)
         return None
 
+    def look_again(self, key: str, namespace: str, *, owner: str) -> Found | None:
+        """What another process may have put into a near tier since the last look; counted only if it is there."""
+        for queue in self.queues:
+            tier = queue.tier
+            held = self._opened(tier, None if queue.knows(key) else tier.again(key), key, namespace)
+            if held is not None:
+                self._come_up(held, owner)
+                return Found(held, tier.name, False)
+        return None
+
     async def look_far(self, key: str, namespace: str, *, owner: str | None = None) -> Found | None:
         """The record in the nearest of the tiers that must be waited for that has it whole."""
         for queue in self.queues:
@@ -123,7 +133,8 @@ class Tiers:
         """
         entry = self.memory.entry(key)
         held = entry.derived if entry is not None and isinstance(entry.derived, Held) else None
-        for queue in self.queues:
+        # A negative record is in memory alone; what lies below it is another.
+        for queue in () if held is not None and held.is_negative else self.queues:
             tier = queue.tier
             blob = queue.newest(key) if queue.knows(key) else await tier.peek(key)
             with contextlib.suppress(RecordCorrupt):
@@ -132,9 +143,16 @@ class Tiers:
                     return self.memory.name if held is not None else tier.name, told, len(record.body)
         return None if held is None else (self.memory.name, held.told(), len(held.body))
 
-    def keep_in_memory(self, record: Record, body_sha256: str, *, owner: str) -> bool:
-        """Whether memory took it."""
-        return self._into_memory(Held(record, body_sha256, self._shared), owner)
+    def keep_in_memory(self, record: Record, body_sha256: str, *, owner: str, keep_s: int | None = None) -> bool:
+        """Whether memory took it; for as long as its lifetimes say, or `keep_s`."""
+        return self._into_memory(Held(record, body_sha256, self._shared), owner, keep_s=keep_s)
+
+    def bring_up(self, blob: bytes, key: str, namespace: str, *, owner: str) -> bool:
+        """Puts a record that another process keeps into memory; False if it is none, or memory didn't take it."""
+        with contextlib.suppress(RecordCorrupt):
+            record, body_sha256 = unpack_with_digest(blob, self._secret, key=key, namespace=namespace)
+            return self._into_memory(Held(record, body_sha256, self._shared), owner)
+        return False
 
     def takes(self, length: int) -> bool:
         """Whether some tier takes a record of so many bytes."""
@@ -150,6 +168,8 @@ class Tiers:
             queue.hide(key)
         await self.memory.delete(key)
         ended = await asyncio.gather(*(queue.forget(key) for queue in self.queues), return_exceptions=True)
+        # Again: while a tier was waited for, another process's record may have been brought up.
+        await self.memory.delete(key)
         for error in ended:
             if error is not None:
                 raise error
@@ -201,8 +221,10 @@ class Tiers:
         else:
             self._lately.put(place, held.body, cost=len(held.body))
 
-    def _into_memory(self, held: Held, owner: str) -> bool:
-        entry = self.memory.put_now(held.key, held.body, gone_at_ms=_dead_at_ms(held, self._now_ms()), owner=owner)
+    def _into_memory(self, held: Held, owner: str, *, keep_s: int | None = None) -> bool:
+        now_ms = self._now_ms()
+        gone_at_ms = _dead_at_ms(held, now_ms) if keep_s is None else now_ms + keep_s * 1000
+        entry = self.memory.put_now(held.key, held.body, gone_at_ms=gone_at_ms, owner=owner)
         if entry is not None:
             entry.derived = held
             self.memory.grown(held.key, entry, HELD_BYTES)

@@ -1,15 +1,15 @@
-"""Where flights land: their answers become records and are kept."""
+"""Where flights land: their answers become records and are kept, errors of the caller's own making for moments."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
+from foretold.answers.reshaping import LONGEST_AT_ONCE
 from foretold.contract.generations import is_alive
-from foretold.keeping import Keeping
-from foretold.landing import Departure, admits, record_of
+from foretold.flights.landing import Departure, admits, negative_of, record_of
 from foretold.ports import Generations, Incoming
-from foretold.reshaping import LONGEST_AT_ONCE
+from foretold.tiers.keeping import Keeping
 
 
 class Runway:
@@ -22,13 +22,13 @@ class Runway:
         self._now_ms = now_ms
         self._is_shut = False
         self._is_superseded = False
-        self._alive_under: Mapping[str, str] | None = None
+        self._alive_under = 0
 
     def is_open(self) -> bool:
         generations = self._generations.now()
-        if self._alive_under is not generations and is_alive(self._departure.tags, generations):
-            self._alive_under = generations
-        return not self._is_shut and self._alive_under is generations
+        if self._alive_under != generations.epoch and is_alive(self._departure.tags, generations):
+            self._alive_under = generations.epoch
+        return not self._is_shut and self._alive_under == generations.epoch
 
     def shut(self) -> None:
         self._is_shut = True
@@ -44,13 +44,17 @@ class Runway:
     async def land(self, incoming: Incoming, body: bytes) -> str | None:
         if self._departure.is_first_sight:
             return "first-sight"
-        now_ms = self._now_ms()
+        now_ms, owner = self._now_ms(), self._departure.named.namespaces.tenant
         if len(body) <= LONGEST_AT_ONCE:
             record = record_of(self._departure, incoming, body, now_ms=now_ms)
         else:
             record = await asyncio.to_thread(record_of, self._departure, incoming, body, now_ms=now_ms)
         if isinstance(record, str):
+            if self.is_open() and len(body) <= LONGEST_AT_ONCE:
+                negative = negative_of(self._departure, incoming, body, now_ms=now_ms)
+                if negative is not None:
+                    self._keeping.keep_negative(negative, owner=owner)
             return record
         if not self.is_open():
             return "superseded" if self._is_superseded else "purged"
-        return self._keeping.keep(record, owner=self._departure.named.namespaces.tenant)
+        return self._keeping.keep(record, owner=owner)

@@ -8,19 +8,19 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import orjson
 from msgspec.structs import replace
 
-from foretold.answer import Answer, raw
+from foretold.answers.answer import Answer, raw
+from foretold.answers.ready import shape_for
+from foretold.answers.reshaping import Reshaped, Shapes
 from foretold.contract.events import Splitter
 from foretold.contract.status import CacheStatus, listed
 from foretold.errors import OriginError
 from foretold.fields import by_name
-from foretold.flight import Ride, collected
-from foretold.landing import is_events
+from foretold.flights.flight import Ride, collected
+from foretold.flights.landing import is_events
 from foretold.memo import Named
 from foretold.outcome import Ended, Outcome
 from foretold.ports import Asked, Incoming
 from foretold.projections import shapes
-from foretold.ready import shape_for
-from foretold.reshaping import Reshaped, Shapes
 
 _OURS = frozenset(
     [
@@ -156,6 +156,8 @@ def _miss_headers(incoming: Incoming, status: CacheStatus, outcome: Outcome) -> 
     theirs = [h for h in incoming.headers if not _is_ours(h[0])]
     if status.collapsed:
         theirs = [h for h in theirs if not _FOR_ONE_CALLER.search(h[0])]
+    if status.detail == "backoff":
+        theirs = [*(h for h in theirs if h[0] != "retry-after"), ("retry-after", "1")]
     before = by_name(incoming.headers).get("cache-status")
     return [
         ("cache-status", listed(before, status)),

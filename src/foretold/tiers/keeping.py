@@ -6,11 +6,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from foretold.allowance import Allowance
 from foretold.contract.freshness import Verdict, judge, kv_expiration_s
 from foretold.contract.record import Record, pack
-from foretold.held import lifetimes_of
-from foretold.tiers import Tiers
+from foretold.tiers.allowance import Allowance
+from foretold.tiers.held import lifetimes_of
+from foretold.tiers.order import Tiers
 
 CLOSE_WITHIN_S = 10.0
 
@@ -26,7 +26,9 @@ class Keeping:
         largest_bytes: int,
         now_ms: Callable[[], int],
         close_within_s: float = CLOSE_WITHIN_S,
+        writers: int = 1,
     ):
+        """`writers` is the number of processes that write to the same near tiers: an owner's share is for all."""
         self._tiers = tiers
         self._secret = secret
         self._largest_bytes = largest_bytes
@@ -35,7 +37,7 @@ class Keeping:
         self.kept = 0
         self._queues = tiers.queues
         self._allowances = [
-            Allowance(tier.limit_bytes, now_ms=now_ms) if tier.limit_bytes else None for tier in tiers.below
+            Allowance(tier.limit_bytes // writers, now_ms=now_ms) if tier.limit_bytes else None for tier in tiers.below
         ]
 
     def share(self, percent: int) -> None:
@@ -77,6 +79,20 @@ class Keeping:
             return None
         return "over-share" if is_over_share else "queue-full"
 
+    def keep_negative(self, record: Record, *, owner: str) -> None:
+        """Puts an error into memory alone, until it is no longer fresh; never in the place of an answer (rule P2)."""
+        now_ms = self._now_ms()
+        there = self._tiers.in_memory(record.key, record.namespace, now_ms)
+        if (
+            there is not None
+            and not there.is_negative
+            and judge(there.made_ms, there.lifetimes, now_ms).verdict is not Verdict.DEAD
+        ):
+            return
+        keep_s = judge(record.made_ms, lifetimes_of(record), now_ms).ttl_s
+        if keep_s > 0:
+            self._tiers.keep_in_memory(record, record.body_sha256, owner=owner, keep_s=keep_s)
+
     def takes(self, length: int) -> bool:
         """Whether a record of so many bytes may be kept, and some tier takes it."""
         return length <= self._largest_bytes and self._tiers.takes(length)
@@ -84,6 +100,14 @@ class Keeping:
     async def forget(self, key: str) -> None:
         """Takes a record out of memory, the queues and every tier.  Raises StoreError."""
         await self._tiers.delete(key)
+
+    def waiting(self, key: str) -> bytes | None:
+        """A record that is on its way into a tier below memory."""
+        return next((blob for queue in self._queues if (blob := queue.newest(key)) is not None), None)
+
+    async def settled(self, key: str) -> None:
+        """Returns when what was queued under a key has reached its tiers or failed."""
+        await asyncio.gather(*(queue.settled(key) for queue in self._queues))
 
     async def flush(self) -> None:
         """Returns when all that was queued has reached its tier or failed."""
