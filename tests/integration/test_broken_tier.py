@@ -24,6 +24,7 @@ def put_below(client: Client, store: TroubledStore, *, deadline_s: float) -> Tie
     secret = client.assembled.secret
     node.tiers = Tiers(memory, [tier], secret=secret, now_ms=node._now_ms)
     node.keeping = Keeping(node.tiers, secret=secret, largest_bytes=2**20, now_ms=node._now_ms, close_within_s=0.1)
+    node.flying._keeping = node.keeping
     node.workshop = Workshop(node.tiers)
     return tier
 

@@ -63,7 +63,8 @@ class World:
     def shut(self):
         self.is_shut = True
 
-    supersede = shut
+    def supersede(self):
+        self.is_shut = True
 
     async def land(self, incoming, body):
         return self.why

@@ -69,7 +69,9 @@ class Flight:
         leaves: Callable[[Flight], None],
         patience_s: float = PATIENCE_S,
     ):
-        """`landed` is told at once when its answer is kept; `leaves` when it has ended, before any rider sees that."""
+        """`landed` is told at once when its answer is kept; `leaves` is called when it has ended, before any rider sees
+        that.
+        """
         self.key = key
         self.incoming: Incoming | None = None
         self.error: ForetoldError | None = None

@@ -134,7 +134,8 @@ class Followed:
     def shut(self) -> None:
         self._is_shut = True
 
-    supersede = shut
+    def supersede(self) -> None:
+        self._is_shut = True
 
     def admits(self, incoming: Incoming) -> bool:
         return self._its_head.is_admitted

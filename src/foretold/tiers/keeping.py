@@ -103,7 +103,7 @@ class Keeping:
 
     def waiting(self, key: str) -> bytes | None:
         """A record that is on its way into a tier below memory."""
-        return next((blob for queue in self._queues if (blob := queue.blob(key)) is not None), None)
+        return next((blob for queue in self._queues if (blob := queue.newest(key)) is not None), None)
 
     async def settled(self, key: str) -> None:
         """Returns when what was queued under a key has reached its tiers or failed."""

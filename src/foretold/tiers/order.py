@@ -95,10 +95,11 @@ class Tiers:
 
     def look_again(self, key: str, namespace: str, *, owner: str) -> Found | None:
         """What another process may have put into a near tier since the last look; counted only if it is there."""
-        for tier in self.below:
-            held = self._opened(tier, tier.again(key), key, namespace)
+        for queue in self.queues:
+            tier = queue.tier
+            held = self._opened(tier, None if queue.knows(key) else tier.again(key), key, namespace)
             if held is not None:
-                self._into_memory(held, owner)
+                self._come_up(held, owner)
                 return Found(held, tier.name, False)
         return None
 
@@ -167,7 +168,7 @@ class Tiers:
             queue.hide(key)
         await self.memory.delete(key)
         ended = await asyncio.gather(*(queue.forget(key) for queue in self.queues), return_exceptions=True)
-        # Again: while a tier was waited for, a look-up may have brought it up once more.
+        # Again: while a tier was waited for, another process's record may have been brought up.
         await self.memory.delete(key)
         for error in ended:
             if error is not None:

@@ -158,19 +158,6 @@ class Tier:
             self._pace.took(self._now_s() - began_s)
         return self._counted(blob)
 
-    def again(self, name: str) -> bytes | None:
-        """As `get_now`, of a name that was just looked up: counted only if it is there now."""
-        if self._near is None or not self.is_near or not self.reads.lets_through:
-            return None
-        try:
-            blob = self._near.get_now(name)
-        except StoreError:
-            return None  # counted a moment ago
-        if blob is not None:
-            self.counts.lookups += 1
-            self.counts.hits += 1
-        return blob
-
     def told(self, blob: bytes | None) -> bytes | None:
         """Counts a look-up that what waits for the store answered."""
         self.counts.lookups += 1
@@ -188,6 +175,19 @@ class Tier:
             return self._near.get_now(name) is not None
         except StoreError:
             return True
+
+    def again(self, name: str) -> bytes | None:
+        """As `get_now`, of a name that was just looked up: counted only if it is there now."""
+        if self._near is None or not self.is_near or not self.reads.lets_through:
+            return None
+        try:
+            blob = self._near.get_now(name)
+        except StoreError:
+            return None  # counted a moment ago
+        if blob is not None:
+            self.counts.lookups += 1
+            self.counts.hits += 1
+        return blob
 
     async def peek(self, name: str) -> bytes | None:
         """What the store has, for those who run the node; neither counted nor kept from a tier that is left out."""

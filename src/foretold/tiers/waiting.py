@@ -109,11 +109,6 @@ class Waiting:
             raise
         self._gone.pop(key, None)
 
-    def blob(self, key: str) -> bytes | None:
-        """What of a key waits, or is being written."""
-        put = self._waiting.get(key) or self._written.get(key)
-        return None if put is None else put.blob
-
     async def settled(self, key: str) -> None:
         """Returns when nothing of a key waits or is being written."""
         while key in self._waiting or key in self._written:
@@ -152,6 +147,7 @@ class Waiting:
         put = self._waiting.pop(key, None)
         if put is not None:
             self.held_bytes -= len(put.blob) + _PUT_BYTES
+            self._turned.set()
 
     def _mark(self, key: str) -> None:
         if len(self._gone) >= QUEUE_DELETES and key not in self._gone:
