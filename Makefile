@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export FORETOLD_CACHE := $(CACHE)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test slow faults soak check vectors bench wheel format lock clean
+.PHONY: help serve test slow faults soak check vectors edge bench wheel format lock clean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,9 +24,9 @@ help:  ## this list
 serve: $(VENV)/.run  ## run a node with the bundled model; PORT=8080 for another port
 	@PYTHONPATH=src exec $(VENV)/bin/python -m foretold serve $(if $(PORT),--port $(PORT))
 
-test: $(VENV)/.dev tests/e2e/javascript/node_modules tests/wrangler/node_modules  ## all tests: vectors in both languages, real processes, a real model
+test: $(VENV)/.dev tests/e2e/javascript/node_modules tests/wrangler/node_modules edge  ## all tests: vectors in both languages, real processes, a real model
 	@tools/apt $(PROGRAMS)
-	node --test worker/test/
+	node --test worker/test/*.test.js
 	$(RUN) -m pytest $(PYTEST_ARGS)
 
 slow: $(VENV)/.dev  ## what takes too long for `make test`: many more random values, minutes
@@ -41,7 +41,10 @@ soak: $(VENV)/.dev  ## a node under mixed traffic for SOAK_MINUTES=30, and wheth
 
 vectors: $(VENV)/.dev  ## the contract's vectors in CPython and in JavaScript
 	$(RUN) -m pytest tests/contract
-	node --test worker/test/
+	node --test worker/test/*.test.js
+
+edge: worker/node_modules  ## the Worker in real workerd, in front of strict emulators
+	node --test worker/test/edge/*.test.js
 
 check: $(VENV)/.dev  ## lint, types, layers, generated files
 	$(VENV)/bin/ruff check .
@@ -70,7 +73,8 @@ lock: $(VENV)/.dev  ## pins all dependencies anew, with hashes
 	tools/lock $(PYTHON)
 
 clean:  ## removes what was set up in this checkout; CACHE stays
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/e2e/javascript/node_modules tests/wrangler/node_modules
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf tests/e2e/javascript/node_modules tests/wrangler/node_modules worker/node_modules
 
 $(VENV)/bin/python:
 	@tools/venv $(PYTHON) $(VENV)
@@ -83,14 +87,8 @@ $(VENV)/.dev: requirements-dev.txt | $(VENV)/bin/python
 	@tools/packages $(VENV) $(CACHE) requirements-dev.txt 105
 	@touch $@ $(VENV)/.run
 
-tests/e2e/javascript/node_modules: tests/e2e/javascript/package-lock.json
+tests/e2e/javascript/node_modules worker/node_modules tests/wrangler/node_modules: %/node_modules: %/package-lock.json
 	@command -v npm >/dev/null || { echo "make: npm is missing: install Node.js 20 or newer" >&2; exit 1; }
-	@echo "Setting up: the JavaScript client that tests need (once) …"
-	@cd tests/e2e/javascript && npm ci --no-audit --no-fund --loglevel=error
-	@touch $@
-
-tests/wrangler/node_modules: tests/wrangler/package-lock.json
-	@command -v npm >/dev/null || { echo "make: npm is missing: install Node.js 20 or newer" >&2; exit 1; }
-	@echo "Setting up: wrangler, which tests compare with our own deployer (once, about 190 MB) …"
-	@cd tests/wrangler && npm ci --no-audit --no-fund --loglevel=error
+	@echo "Setting up: what the tests in $* need (once) …"
+	@cd $* && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@

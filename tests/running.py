@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from yarl import URL
 
 from foretold.assemble import Assembled, assemble, wall_ms
 from foretold.config import Config, load
@@ -70,9 +71,12 @@ class Client:
     async def send(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> Answered:
+        """A request whose path goes out as it is."""
         sent = {"content-type": "application/json", **(headers or {})}
         data = None if body is None else io.BytesIO(body)
-        async with self._session.request(method, self.url + path, data=data, headers=sent) as response:
+        async with self._session.request(
+            method, URL(self.url + path, encoded=True), data=data, headers=sent
+        ) as response:
             told = {name.lower(): value for name, value in response.headers.items()}
             return Answered(response.status, told, await response.read())
 

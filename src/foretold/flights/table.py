@@ -76,7 +76,6 @@ class Flights:
             landed=self._landed,
             finishes_alone=finishes_alone,
             tells_usage=tells_usage,
-            landed=self._landed,
             leaves=lambda flight: self._leave(place, flight, own_bytes=own_bytes) if is_shared else None,
             patience_s=self._patience_s,
         )
@@ -106,13 +105,6 @@ class Flights:
         for task in flying:
             task.cancel()
         await asyncio.gather(*flying, return_exceptions=True)
-
-    def _landed(self, flight: Flight) -> None:
-        """Those who began before a flight whose answer was kept no longer land."""
-        for older in self._aloft[flight.key]:
-            if older is flight:
-                return
-            older.landing.supersede()
 
     def _leave(self, place: Place, flight: Flight, *, own_bytes: int) -> None:
         self._aftermath.leave(

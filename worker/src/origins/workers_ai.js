@@ -1,0 +1,150 @@
+/**
+ * Workers AI as origin, by its binding.
+ *
+ * Models that speak OpenAI's chunks go through byte for byte; of the older ones, whose chunks carry `response`,
+ * OpenAI's shapes are made here, as of any local model (rule R3).  Without a limit in the request a model ends at one
+ * of its own.
+ */
+
+import { digest, textOf, utf8 } from "../contract/bytes.js";
+import { isObject } from "../contract/canonical.js";
+import { Malformed, OriginError, OriginTimeout, OriginUnready } from "../errors.js";
+import { nextMidnightMs } from "../stores/kv.js";
+import { openAiWhole, openAiEvents } from "./native.js";
+import { TextPredictions } from "./predict.js";
+import { WholeAnswer } from "./whole.js";
+
+const CODE = /\b([0-9]{4})\b/;
+const AFFINITY_CHARACTERS = 1024;
+
+export class WorkersAi {
+  limitsAnswers = true;
+  #ai;
+  #nowMs;
+  #closedUntilMs = 0;
+
+  constructor(name, ai, { nowMs }) {
+    this.name = name;
+    this.#ai = ai;
+    this.#nowMs = nowMs;
+  }
+
+  async fetch(asked, _forwarded, { signal }) {
+    if (this.#closedUntilMs > this.#nowMs()) throw this.#usedUp();
+    const { model: _, ...inputs } = JSON.parse(textOf(asked.body));
+    const options = { rejectIfBusy: true, extraHeaders: { "x-session-affinity": await affinityOf(inputs) } };
+    let told;
+    try {
+      told = await this.#ai.run(asked.model, inputs, options);
+    } catch (error) {
+      return this.#failed(error);
+    }
+    if (told instanceof ReadableStream) return new AiStream(this.name, told, asked, { nowMs: this.#nowMs(), signal });
+    const isText = asked.operation !== "predict";
+    const answer = isText && isObject(told) ? openAiWhole(told, asked, this.#nowMs()) : told;
+    return json(200, answer);
+  }
+
+  /** The two 429s want opposite things: one another target now, the other none of this account before midnight. */
+  #failed(error) {
+    const code = Number(CODE.exec(error.message)?.[1] ?? 0);
+    switch (code) {
+      case 3036:
+        this.#closedUntilMs = nextMidnightMs(this.#nowMs());
+        throw this.#usedUp();
+      case 3040:
+        return refusal(429, "out_of_capacity", "Workers AI has no room for this model now");
+      case 3007:
+        throw new OriginTimeout(`'${this.name}' gave no answer in its time`);
+      case 3006:
+        return refusal(413, "too_large", "the request is too large for this model");
+      case 5007:
+        return refusal(404, "model_not_found", "Workers AI has no such model");
+      case 5016:
+        return refusal(403, "licence_not_accepted", "the model's licence is not accepted in this account");
+      default:
+        throw new OriginError(`'${this.name}' failed${code === 0 ? "" : ` with ${code}`}`);
+    }
+  }
+
+  #usedUp() {
+    const until = new Date(this.#closedUntilMs).toISOString();
+    return new OriginUnready(`today's free use of '${this.name}' is used up: it answers again from ${until}`);
+  }
+}
+
+/** Text models are asked `{"prompt": …}` as a chat; every other body, and its answer, goes through as it is. */
+export class AiPredictions {
+  #ai;
+  #texts;
+
+  constructor(ai) {
+    this.name = ai.name;
+    this.limitsAnswers = ai.limitsAnswers;
+    this.#ai = ai;
+    this.#texts = new TextPredictions(ai);
+  }
+
+  fetch(asked, forwarded, { signal }) {
+    if (asked.operation !== "predict") return this.#ai.fetch(asked, forwarded, { signal });
+    const value = JSON.parse(textOf(asked.body));
+    if (!isObject(value)) throw new Malformed("a model of Workers AI is asked by a JSON object");
+    return (typeof value.prompt === "string" ? this.#texts : this.#ai).fetch(asked, forwarded, { signal });
+  }
+}
+
+class AiStream {
+  status = 200;
+  headers = [["content-type", "text/event-stream"]];
+  length = null;
+  isFallback = false;
+  isProven = false;
+  whyNot = null;
+  #name;
+  #reader;
+  #asked;
+  #nowMs;
+
+  constructor(name, stream, asked, { nowMs, signal }) {
+    this.#name = name;
+    this.#reader = stream.getReader();
+    this.#asked = asked;
+    this.#nowMs = nowMs;
+    signal.addEventListener("abort", () => this.close(), { once: true });
+  }
+
+  chunks() {
+    return openAiEvents(this.#pieces(), this.#asked, this.#nowMs);
+  }
+
+  async *#pieces() {
+    for (;;) {
+      let read;
+      try {
+        read = await this.#reader.read();
+      } catch {
+        throw new OriginError(`'${this.#name}' broke off in mid-answer`);
+      }
+      if (read.done) return;
+      yield read.value;
+    }
+  }
+
+  close() {
+    this.#reader.cancel().catch(() => {});
+  }
+}
+
+/** Requests that begin alike should reach the same instance, which has their beginning at hand. */
+async function affinityOf(inputs) {
+  const [first] = Array.isArray(inputs.messages) ? inputs.messages : [inputs.prompt ?? ""];
+  return (await digest(utf8(JSON.stringify(first ?? "").slice(0, AFFINITY_CHARACTERS)))).slice(0, 32);
+}
+
+function refusal(status, code, message) {
+  return json(status, { error: { message, type: "upstream_error", param: null, code } });
+}
+
+function json(status, value) {
+  return new WholeAnswer(status, [["content-type", "application/json"]], utf8(JSON.stringify(value)));
+}

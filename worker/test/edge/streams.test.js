@@ -1,0 +1,172 @@
+/** Streams and flights: first bytes early, nothing half kept, nobody held up (rules L1, P1, P3, R3). */
+
+import assert from "node:assert/strict";
+import { after, before, beforeEach, test } from "node:test";
+
+import { Origin } from "../emulators/origin.js";
+import { chatBody, running, textOf, until } from "./running.js";
+
+let origin;
+let edge;
+
+before(async () => {
+  origin = await Origin.start();
+  edge = await running("test/edge/under_test.js");
+});
+after(async () => {
+  await edge.stop();
+  await origin.stop();
+});
+beforeEach(async () => {
+  origin.reset();
+  await edge.tell("world", { settings: { upstreams: { fake: { url: origin.url } } } });
+});
+
+function streaming(text = "hello", headers = {}) {
+  return edge.open("POST", "/v1/chat/completions", { body: JSON.stringify(chatBody(text, { stream: true })), headers });
+}
+
+async function flightsIn(name = "here") {
+  return edge.tell("flights", { edge: name });
+}
+
+test("the first event of a miss arrives before the upstream ends, and a replay is byte-equal", async () => {
+  origin.reset([{ waits: [2] }]);
+  const answer = await streaming();
+
+  const first = await answer.next();
+
+  assert.match(first.toString(), /^data: \{/);
+  assert.equal(await flightsIn(), 1);
+  origin.release();
+  const rest = await answer.whole();
+  const again = await (await streaming()).whole();
+  assert.equal(again.body, first.toString() + rest.body);
+  assert.equal(origin.calls.length, 1);
+});
+
+test("who comes in mid-stream gets all of it, streamed or whole, and the origin is asked once", async () => {
+  origin.reset([{ waits: [2] }]);
+  const leader = await streaming();
+  const first = await leader.next();
+  const follower = await streaming();
+  const early = await follower.next();
+  const asking = edge.chat("hello");
+  await until(async () => (await edge.stats()).riders === 3);
+
+  origin.release();
+  const answers = [first.toString() + (await leader.whole()).body, early.toString() + (await follower.whole()).body];
+  const whole = await asking;
+
+  assert.equal(answers[0], answers[1]);
+  assert.equal(textOf(whole), "You said 'hello'. This is call 1.");
+  assert.match(follower.cacheStatus, /; collapsed/);
+  assert.equal(origin.calls.length, 1);
+  assert.equal((await edge.stats()).how.collapsed, 2);
+});
+
+test("a caller who leaves in mid-stream leaves nothing half behind, and the next gets all of it", async () => {
+  origin.reset([{ waits: [2] }, {}]);
+  const answer = await streaming();
+  await answer.next();
+
+  answer.leave();
+  const asking = edge.chat("hello");
+  await until(async () => (await edge.stats()).received === 2);
+  const halfway = (await edge.tell("look")).kv.names.filter((name) => !name.includes("generation"));
+  origin.release();
+  const next = await asking;
+
+  // By a flight of its own or in that one, as the platform noticed or not.
+  assert.deepEqual(halfway, []);
+  assert.match(textOf(next), /^You said 'hello'. This is call [12].$/);
+  assert.equal(textOf(await edge.chat("hello")), textOf(next));
+});
+
+test("a leader who leaves takes the answer from nobody", async () => {
+  origin.reset([{ waits: [2] }]);
+  const leader = await streaming();
+  await leader.next();
+  const follower = await streaming();
+  await follower.next();
+
+  leader.leave();
+  origin.release();
+  const rest = await follower.whole();
+
+  assert.match(rest.body, /\[DONE\]/);
+  assert.ok((await edge.chat("hello")).isHit);
+  assert.equal(origin.calls.length, 1);
+});
+
+test("an answer that nobody waited for before its first byte is there for the next", async () => {
+  origin.reset([{ waits: [0] }]);
+  const leaving = edge.begin("POST", "/v1/chat/completions", { body: JSON.stringify(chatBody("hello")) });
+  leaving.on("error", () => {});
+  await origin.called(1);
+
+  leaving.destroy();
+  origin.release();
+  await until(async () => (await flightsIn()) === 0);
+
+  assert.ok((await edge.chat("hello")).isHit);
+});
+
+test("an answer over the limit goes through whole and is not kept", async () => {
+  await edge.tell("world", { settings: { upstreams: { fake: { url: origin.url } } }, r2: false });
+  const long = "x".repeat(3 * 2 ** 20);
+  origin.reset([{ chat: long }]);
+
+  const answer = await edge.chat("hello");
+  const again = await edge.chat("hello");
+
+  assert.equal(textOf(answer), long);
+  assert.ok(!again.isHit);
+  assert.equal(origin.calls.length, 2);
+});
+
+test("an answer over 1 MiB is a hit from R2, by a pointer in KV", async () => {
+  const long = "x".repeat(3 * 2 ** 20);
+  origin.reset([{ chat: long }]);
+
+  await edge.chat("hello");
+  await until(async () => (await edge.tell("look")).kv.names.some((name) => !name.includes("generation")));
+  await edge.tell("advance", { seconds: 15 });
+  const there = await edge.chat("hello", { headers: { "x-test-edge": "there" } });
+
+  const [name] = (await edge.tell("look")).kv.names.filter((each) => !each.includes("generation"));
+  assert.ok((await edge.tell("value", { name })).base64.length < 4096);
+  assert.equal(textOf(there), long);
+  assert.ok(there.isHit, there.cacheStatus);
+  assert.equal((await edge.stats("there")).tiers.find((tier) => tier.name === "r2").hits, 1);
+  assert.equal(origin.calls.length, 1);
+});
+
+test("a hundred callers at once are one call", async () => {
+  origin.reset([{ waits: [0] }]);
+  const asking = Array.from({ length: 100 }, () => edge.chat("hello"));
+  await origin.called(1);
+  await until(async () => (await edge.stats()).riders === 100);
+
+  origin.release();
+  const answers = await Promise.all(asking);
+
+  assert.equal(origin.calls.length, 1);
+  assert.equal(new Set(answers.map(({ body }) => body)).size, 1);
+});
+
+test("a hundred bodies of 256 KiB at once stay within what the isolate sets aside", async () => {
+  const filler = "y".repeat(255 * 1024);
+  const asking = Array.from({ length: 100 }, (_, i) => edge.chat(`${filler}${String(i).padStart(3, "0")}`));
+
+  const answers = await Promise.all(asking);
+
+  const { memory, tiers } = await edge.stats();
+  const most = memory.bodies.most_bytes + memory.flights.most_bytes + tiers[0].held_bytes;
+  assert.deepEqual([...new Set(answers.map(({ status }) => status))].filter((s) => s !== 503), [200]);
+  const whose = answers.map((answer) => answer.status === 503 || /([0-9]{3})'/.exec(textOf(answer))[1]);
+  assert.ok(whose.every((said, i) => said === true || Number(said) === i));
+  assert.ok(most < 100 * 10 ** 6, `${most} bytes`);
+  assert.ok(memory.bodies.most_bytes <= memory.bodies.limit_bytes + 256 * 1024);
+  assert.deepEqual([memory.bodies.held_bytes, memory.flights.held_bytes], [0, 0]);
+});
