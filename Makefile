@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export FORETOLD_CACHE := $(CACHE)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test slow check vectors edge bench wheel format lock clean
+.PHONY: help serve test slow faults soak check vectors edge bench wheel format lock clean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,13 +24,20 @@ help:  ## this list
 serve: $(VENV)/.run  ## run a node with the bundled model; PORT=8080 for another port
 	@PYTHONPATH=src exec $(VENV)/bin/python -m foretold serve $(if $(PORT),--port $(PORT))
 
-test: $(VENV)/.dev tests/e2e/javascript/node_modules edge  ## all tests: vectors in both languages, real processes, a real model
+test: $(VENV)/.dev tests/e2e/javascript/node_modules tests/wrangler/node_modules edge  ## all tests: vectors in both languages, real processes, a real model
 	@tools/apt $(PROGRAMS)
 	node --test worker/test/*.test.js
 	$(RUN) -m pytest $(PYTEST_ARGS)
 
 slow: $(VENV)/.dev  ## what takes too long for `make test`: many more random values, minutes
 	$(RUN) -m pytest -m slow $(PYTEST_ARGS)
+
+faults: $(VENV)/.dev  ## every fault: upstreams, callers, clocks, disks, kills, power cuts, random rounds; half an hour
+	@tools/apt $(PROGRAMS)
+	$(RUN) -m pytest tests/faults -m "slow or not slow" $(PYTEST_ARGS)
+
+soak: $(VENV)/.dev  ## a node under mixed traffic for SOAK_MINUTES=30, and whether anything of it grows
+	@$(RUN) -m tests.soak
 
 vectors: $(VENV)/.dev  ## the contract's vectors in CPython and in JavaScript
 	$(RUN) -m pytest tests/contract
@@ -51,6 +58,7 @@ check: $(VENV)/.dev  ## lint, types, layers, generated files
 bench: $(VENV)/.dev  ## CPU microseconds of a hit and a miss, beside nginx and Varnish; BENCH_PEERS=FOLDER adds others
 	@tools/apt wrk nginx-light varnish varnish-modules $(if $(BENCH_PEERS),redis-server nghttp2-client)
 	$(RUN) bench/run.py
+	$(RUN) bench/crowd.py
 	$(if $(BENCH_PEERS),$(RUN) bench/peers.py $(BENCH_PEERS) $(CACHE)/bench-peers)
 
 wheel: $(VENV)/.dev  ## builds the wheel and runs the end-to-end tests against it, away from the source tree
@@ -65,7 +73,8 @@ lock: $(VENV)/.dev  ## pins all dependencies anew, with hashes
 	tools/lock $(PYTHON)
 
 clean:  ## removes what was set up in this checkout; CACHE stays
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/e2e/javascript/node_modules worker/node_modules
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf tests/e2e/javascript/node_modules tests/wrangler/node_modules worker/node_modules
 
 $(VENV)/bin/python:
 	@tools/venv $(PYTHON) $(VENV)
@@ -75,10 +84,10 @@ $(VENV)/.run: requirements.txt | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.txt | $(VENV)/bin/python
-	@tools/packages $(VENV) $(CACHE) requirements-dev.txt 80
+	@tools/packages $(VENV) $(CACHE) requirements-dev.txt 105
 	@touch $@ $(VENV)/.run
 
-tests/e2e/javascript/node_modules worker/node_modules: %/node_modules: %/package-lock.json
+tests/e2e/javascript/node_modules worker/node_modules tests/wrangler/node_modules: %/node_modules: %/package-lock.json
 	@command -v npm >/dev/null || { echo "make: npm is missing: install Node.js 20 or newer" >&2; exit 1; }
 	@echo "Setting up: what the tests in $* need (once) …"
 	@cd $* && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error

@@ -60,6 +60,7 @@ CASES = (
     Case("varnish", "varnish", 64, SAME, "nginx"),
     Case("bare", "bare", 64, SAME, "nginx"),
     Case("hit", "node", 64, SAME, "nginx", tier="memory"),
+    Case("hit, 2 processes", "node-two", 64, SAME, "hit"),
     Case("hit, other bytes", "node", 64, OTHER_BYTES, "hit", tier="memory"),
     Case("hit on disk", "node-small", 64, NEW, "hit", numbers=KEYS_ON_DISK, tier="disk"),
     Case("nginx, stream", "nginx", 64, EVENTS, "nginx", answer_bytes=len(TRANSCRIPT)),

@@ -39,8 +39,8 @@ from foretold.memo import Memo  # noqa: E402
 from foretold.node import Node  # noqa: E402
 from foretold.server.app import App  # noqa: E402
 from foretold.stores.memory import MemoryStore  # noqa: E402
-from foretold.tier import Tier  # noqa: E402
-from foretold.tiers import Tiers  # noqa: E402
+from foretold.tiers.order import Tiers  # noqa: E402
+from foretold.tiers.tier import Tier  # noqa: E402
 
 _SECRET = bytes(32)
 _NO_LIMIT = 2**40
@@ -131,7 +131,7 @@ async def blobs(entries: int) -> Growth:
     store = MemoryStore(_NO_LIMIT, largest_bytes=2**20, now_ms=now_ms)
 
     async def put(number: int) -> None:
-        store.put_now(_name(number), bytes(bytearray(blob)), keep_s=3600)
+        await store.put(_name(number), bytes(bytearray(blob)), keep_s=3600)
 
     return await _growth(put, entries, store, kept_bytes=len(blob))
 

@@ -1,5 +1,6 @@
 """An OpenAI-compatible upstream that answers at once: one fixed completion, whole or as 203 events.
 
+python bench/mock_upstream.py [DELAY_MS [PAUSE_MS]]: before an answer, and between the writes of a streamed one.
 `GET /stats` tells how many other requests came: `{"calls": 3}`.  Prints where it listens as one JSON line.
 """
 
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 
 import uvloop
 from answers import EVENTS, WHOLE
@@ -33,6 +35,8 @@ _STREAM_WRITES = [
 
 class Mock(asyncio.Protocol):
     calls = 0
+    delay_s = 0.0
+    pause_s = 0.0
 
     def __init__(self) -> None:
         self._came = b""
@@ -65,15 +69,17 @@ class Mock(asyncio.Protocol):
             self._transport.write(_whole(json.dumps({"calls": Mock.calls}).encode()))
             return
         Mock.calls += 1
-        if b'"stream":true' not in body:
-            self._transport.write(_WHOLE)
+        writes = [_STREAM_HEAD, *_STREAM_WRITES] if b'"stream":true' in body else [_WHOLE]
+        if not self.delay_s and not self.pause_s:
+            for written in writes:
+                self._transport.write(written)
             return
-        self._transport.write(_STREAM_HEAD)
-        for written in _STREAM_WRITES:
-            self._transport.write(written)
+        for at, written in enumerate(writes):
+            asyncio.get_running_loop().call_later(self.delay_s + at * self.pause_s, self._transport.write, written)
 
 
 async def main() -> None:
+    Mock.delay_s, Mock.pause_s = (float(ms) / 1000 for ms in (*sys.argv[1:], "0", "0")[:2])
     server = await asyncio.get_running_loop().create_server(Mock, "127.0.0.1", 0, backlog=1024)
     host, port = server.sockets[0].getsockname()
     print(json.dumps({"url": f"http://{host}:{port}"}), flush=True)

@@ -98,6 +98,7 @@ def servers() -> Iterator[dict[str, Server]]:
         started(Server("proxy", [sys.executable, str(HERE / "proxy.py"), mock.url], folder, core=SERVER_CORE))
         started(nginx(mock.url, folder))
         started(varnish(mock.url, folder))
+        started(Node("node-two", mock.url, folder, workers=2))
         for name, memory in (("node", "256 MiB"), ("node-misses", "256 MiB"), ("node-small", "1 MiB")):
             started(Node(name, mock.url, folder, memory=memory))
         prepare(running)
@@ -112,6 +113,7 @@ def prepare(running: dict[str, Server]) -> None:
             status, came = asked_once(url, body.replace(NUMBER, str(number)))
         if "; hit" not in status or came != answer:
             raise Wrong(f"asked again, the node did not answer from memory: {status!r}, {len(came)} bytes")
+    asked_once(running["node-two"].url + CHAT, SAME)
     for name in ("nginx", "varnish"):
         for body in (SAME, EVENTS):
             asked_once(running[name].url + CHAT, body)

@@ -97,8 +97,9 @@ class Server:
 
 
 class Mock(Server):
-    def __init__(self, folder: Path):
-        super().__init__("mock", [sys.executable, str(HERE / "mock_upstream.py")], folder, core=LOAD_CORE)
+    def __init__(self, folder: Path, *, delay_ms: int = 0, pause_ms: int = 0):
+        command = [sys.executable, str(HERE / "mock_upstream.py"), str(delay_ms), str(pause_ms)]
+        super().__init__("mock", command, folder, core=LOAD_CORE)
 
     def calls(self) -> int:
         return int(fetched_json(f"{self.url}/stats")["calls"])
@@ -107,12 +108,12 @@ class Mock(Server):
 class Node(Server):
     """`foretold serve` with a data folder of its own in front of one upstream."""
 
-    def __init__(self, name: str, upstream: str, folder: Path, *, memory: str):
+    def __init__(self, name: str, upstream: str, folder: Path, *, memory: str = "256 MiB", workers: int = 1):
         """`memory` is the limit of the memory tier, such as `256 MiB`."""
         self._data = folder / f"{name}-data"
         settings = folder / f"{name}.toml"
         settings.write_text(
-            f'data = "{self._data}"\n[logs]\nqueries = "off"\n[upstreams.mock]\nurl = "{upstream}/v1"\n'
+            f'data = "{self._data}"\n[server]\nworkers = {workers}\n[logs]\nqueries = "off"\n[upstreams.mock]\nurl = "{upstream}/v1"\n'
             f'[[tiers]]\nstore = "memory"\nlimit = "{memory}"\n[[tiers]]\nstore = "disk"\nlimit = "2 GiB"\n'
         )
         run = "from foretold.cli import main; main()"

@@ -24,7 +24,9 @@ from foretold.cli import cli
 from foretold.config import load
 from foretold.config.settings import Config
 from foretold.datafolder import DataFolder
+from foretold.deploy.settings import EdgeSettings
 from foretold.observe.metrics import metrics
+from foretold.observe.stats import stats
 from foretold.outcome import Outcome
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -54,6 +56,10 @@ def settings() -> str:
     return "\n".join(_section(Config, "At the top of the file", "")).rstrip() + "\n"
 
 
+def edge_settings() -> str:
+    return "\n".join(_section(EdgeSettings, "At the top of the file", "")).rstrip() + "\n"
+
+
 def commands() -> str:
     """Every command's own help text."""
     return "\n".join(f"## {' '.join(words)}\n\n```text\n{_help(words)}```\n" for words in _commands())
@@ -71,7 +77,12 @@ def counts() -> str:
     return "\n".join(rows) + "\n"
 
 
-PARTS: dict[str, Callable[[], str]] = {"settings": settings, "commands": commands, "counts": counts}
+PARTS: dict[str, Callable[[], str]] = {
+    "settings": settings,
+    "edge_settings": edge_settings,
+    "commands": commands,
+    "counts": counts,
+}
 
 
 def _section(kind: type, title: str, says: str) -> Iterator[str]:
@@ -118,8 +129,14 @@ def _commands() -> Iterator[list[str]]:
     for name in cli.list_commands(context):
         command = cli.get_command(context, name)
         yield ["foretold", name]
-        if isinstance(command, click.Group):
-            yield from (["foretold", name, inner] for inner in command.list_commands(context))
+        yield from _inner_commands(["foretold", name], command, context)
+
+
+def _inner_commands(words: list[str], command: click.Command | None, context: click.Context) -> Iterator[list[str]]:
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            yield [*words, name]
+            yield from _inner_commands([*words, name], command.get_command(context, name), context)
 
 
 def _help(words: list[str]) -> str:
@@ -136,7 +153,7 @@ def _metrics_text() -> str:
         path = Path(folder)
         node = assemble(config, DataFolder(path), model_files={}, run_folder=path).node
         node.account(Outcome(began_ms=0))
-        return metrics(node).decode()
+        return metrics(stats(node)).decode()
 
 
 def _samples(text: str, name: str) -> list[str]:

@@ -18,8 +18,10 @@ from yarl import URL
 from foretold.assemble import Assembled, assemble, wall_ms
 from foretold.config import Config, load
 from foretold.datafolder import DataFolder
+from foretold.flights.aftermath import monotonic_ms
 from foretold.live import Live
-from foretold.server.serve import bind, server_for
+from foretold.server.listening import bind
+from foretold.server.serve import server_for
 from tests.asking import chat_body
 
 
@@ -59,6 +61,11 @@ class Client:
         self.written = written
         self.assembled = assembled
         self.node = assembled.node
+        self._session = aiohttp.ClientSession(auto_decompress=False)
+
+    async def rest(self) -> None:
+        """Closes this client's own connections; it makes new ones when it asks again."""
+        await self._session.close()
         self._session = aiohttp.ClientSession(auto_decompress=False)
 
     async def send(
@@ -104,13 +111,30 @@ def in_front_of(url: str, more: str = "") -> str:
 
 
 @asynccontextmanager
-async def running(settings: str, folder: Path, *, now_ms: Callable[[], int] = wall_ms) -> AsyncIterator[Client]:
+async def running(
+    settings: str,
+    folder: Path,
+    *,
+    now_ms: Callable[[], int] = wall_ms,
+    monotonic_ms: Callable[[], int] = monotonic_ms,
+    shares_flights: bool = False,
+) -> AsyncIterator[Client]:
     """A node with these settings and this data folder, until the block ends."""
     config = load(settings)
     sock = bind("127.0.0.1", 0)
     port = sock.getsockname()[1]
-    config = dataclasses.replace(config, server=dataclasses.replace(config.server, port=port))
-    assembled = assemble(config, DataFolder(folder), model_files={}, run_folder=folder, now_ms=now_ms)
+    workers = 2 if shares_flights else 1
+    server = dataclasses.replace(config.server, port=port, workers=workers)
+    config = dataclasses.replace(config, server=server)
+    assembled = assemble(
+        config,
+        DataFolder(folder),
+        model_files={},
+        run_folder=folder,
+        now_ms=now_ms,
+        monotonic_ms=monotonic_ms,
+    )
+    await assembled.node.lease.open(assembled.node.forget)
     url = f"http://127.0.0.1:{port}"
     written = [settings]
 

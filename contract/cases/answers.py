@@ -233,6 +233,22 @@ _ENDINGS = [
         sent_any=False,
         retried=True,
     ),
+    _ending(
+        "a fallback's answer is shared, and told to later callers for 1 s, so that the first origin rests",
+        "answer",
+        "same",
+        1,
+        storable=False,
+        fallback=True,
+    ),
+    _ending(
+        "a fallback's answer lost after bytes is told to nobody else",
+        "broken",
+        "fly",
+        clean=False,
+        storable=False,
+        fallback=True,
+    ),
     _ending("a 400 is shared without holding anybody off", "answer", "fly", status=400, storable=False),
     _ending("a 404 that may be kept for a moment is shared like any other", "answer", "fly", status=404),
     _ending(

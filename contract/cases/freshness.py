@@ -168,6 +168,18 @@ def _upstream(name: str, headers: dict[str, str], fresh_s: int | None, **rest: A
     return gives(name, "F2", "upstream_lifetimes", given, None if fresh_s is None else {**_LONG, "fresh_s": fresh_s})
 
 
+def _windows(name: str, directives: str, fresh_s: int, behind_s: int, on_error_s: int) -> Vector:
+    given = {
+        "headers": {"cache-control": directives},
+        "lifetimes": _LONG,
+        "shared_scope": False,
+        "keyed": [],
+        "now_ms": _MADE,
+    }
+    left = {"fresh_s": fresh_s, "stale_while_revalidate_s": behind_s, "stale_if_error_s": on_error_s}
+    return gives(name, "F2", "upstream_lifetimes", given, left)
+
+
 _UPSTREAM = [
     _upstream("an upstream that says nothing leaves our lifetimes", {}, 86_400),
     _upstream("no-store is never stored", {"cache-control": "no-store"}, None),
@@ -230,6 +242,23 @@ _UPSTREAM = [
         "a leap day is a day",
         {"expires": "Fri, 01 Mar 2024 00:00:00 GMT", "date": "Thu, 29 Feb 2024 00:00:00 GMT"},
         86_400,
+    ),
+]
+
+_UPSTREAM += [
+    _windows("must-revalidate leaves no stale windows", "max-age=60, must-revalidate", 60, 0, 0),
+    _windows("must-revalidate without max-age leaves none either", "Must-Revalidate", 86_400, 0, 0),
+    _windows("proxy-revalidate is for shared caches, which we are not", "proxy-revalidate", 86_400, 86_400, 604_800),
+    _windows("stale-while-revalidate bounds its window", "max-age=60, stale-while-revalidate=30", 60, 30, 604_800),
+    _windows("stale-if-error bounds its window", "max-age=60, stale-if-error=90", 60, 86_400, 90),
+    _windows("a longer window doesn't lengthen ours", "stale-while-revalidate=99999999", 86_400, 86_400, 604_800),
+    _windows("a window that can't be read is 0", "stale-while-revalidate, stale-if-error=x", 86_400, 0, 0),
+    _windows(
+        "must-revalidate goes before windows",
+        "must-revalidate, stale-while-revalidate=30, stale-if-error=30",
+        86_400,
+        0,
+        0,
     ),
 ]
 

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from foretold.config.checking import is_loopback
-from foretold.config.settings import Config, ModelSettings, RouteSettings, TierSettings, UpstreamSettings
+from foretold.config.settings import Config, RouteSettings, TierSettings, UpstreamSettings
 from foretold.config.values import Secret
 from foretold.contract.freshness import Lifetimes
-from foretold.datafolder import DataFolder, default_path
+from foretold.datafolder import DataFolder
+from foretold.flights.aftermath import monotonic_ms
+from foretold.flights.lease import ALONE
 from foretold.generations import FileGenerations
-from foretold.keeping import Keeping
-from foretold.models.host import Host
-from foretold.models.manifest import SMOLLM2, Manifest, revision
+from foretold.leases.locks import can_lock
+from foretold.leases.shared import SharedLease
+from foretold.models.configured import LocalModel, local_models_of
+from foretold.models.manifest import revision
 from foretold.node import Node
 from foretold.observe.counters import Counters
 from foretold.origins.chain import Chain
@@ -28,21 +31,16 @@ from foretold.scope import Scope
 from foretold.server.guard import Doors
 from foretold.stores.disk import DiskStore
 from foretold.stores.memory import MemoryStore
-from foretold.tier import Tier
-from foretold.tiers import Tiers
+from foretold.tiers.keeping import Keeping
+from foretold.tiers.order import Tiers
+from foretold.tiers.tier import Tier
 
-DEFAULT_TIERS = (TierSettings(store="memory", limit=256 * 2**20), TierSettings(store="disk", limit=2 * 2**30))
+DEFAULT_TIERS = (
+    TierSettings(store="memory", limit=256 * 2**20),
+    TierSettings(store="disk", limit=2 * 2**30),
+)
 LARGEST_IN_MEMORY_BYTES = 2**20
 TIER_DEADLINE_S = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class LocalModel:
-    """A model this node runs: what it is, where its weights must lie, and the process that runs it."""
-
-    settings: ModelSettings
-    manifest: Manifest
-    host: Host
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +52,6 @@ class Assembled:
     local: Mapping[str, LocalOrigin]
     upstreams: Mapping[str, Upstream]
     disk_set_aside: Path | None
-
-
-def data_folder(config: Config) -> DataFolder:
-    return DataFolder(Path(config.data).expanduser() if config.data else default_path())
-
-
-def models_of(config: Config) -> tuple[ModelSettings, ...]:
-    """The models to run: those configured, or the bundled one where nothing else could answer."""
-    if config.models or config.upstreams:
-        return config.models
-    return (ModelSettings(name=SMOLLM2.name),)
 
 
 def wall_ms() -> int:
@@ -79,37 +66,61 @@ def assemble(
     model_files: Mapping[str, Path],
     run_folder: Path,
     now_ms: Callable[[], int] = wall_ms,
+    local: Mapping[str, LocalOrigin] | None = None,
+    monotonic_ms: Callable[[], int] = monotonic_ms,
 ) -> Assembled:
     """A node that is not serving yet.
 
     `model_files` are the verified weights of each local model; `run_folder`, of this user alone, takes their sockets.
-    Raises ConfigError or StoreError.
+    `local` are models that another process runs, instead.  The lease of a node with several workers is to be
+    opened.  Raises ConfigError or StoreError.
     """
     secret = folder.secret()
-    models = local_models_of(config, model_files, run_folder)
-    local = {m.manifest.name: LocalOrigin(m.host, m.manifest) for m in models}
+    models: tuple[LocalModel, ...] = ()
+    if local is None:
+        models = local_models_of(config, model_files, run_folder)
+        local = {m.manifest.name: LocalOrigin(m.host, m.manifest) for m in models}
     upstreams = {u.name: upstream_of(u) for u in config.upstreams}
     memory, below, set_aside = _stores(config, folder, now_ms)
     tiers = Tiers(memory, below, secret=secret, now_ms=now_ms)
+    keeping = Keeping(
+        tiers,
+        secret=secret,
+        largest_bytes=config.cache.record_limit,
+        now_ms=now_ms,
+        writers=config.server.workers,
+    )
+    generations = FileGenerations(folder.generations, secret)
+    keeping.share(share_of(config))
     node = Node(
         scope=scope_of(config, secret),
         routes=routes_of(config, upstreams, local),
         tiers=tiers,
-        keeping=Keeping(tiers, secret=secret, largest_bytes=config.cache.record_limit, now_ms=now_ms),
-        generations=FileGenerations(folder.generations, secret),
+        keeping=keeping,
+        generations=generations,
         counters=Counters(),
         now_ms=now_ms,
         only_observes=config.mode == "observe",
+        lease=SharedLease(folder.flights, tiers, keeping, generations=generations)
+        if config.server.workers > 1 and can_lock()
+        else ALONE,
+        monotonic_ms=monotonic_ms,
     )
     return Assembled(node, secret, folder.admin_token(), models, local, upstreams, set_aside)
 
 
-def local_models_of(config: Config, model_files: Mapping[str, Path], run_folder: Path) -> tuple[LocalModel, ...]:
-    return tuple(_local_model(m, model_files[m.name], run_folder) for m in models_of(config))
-
-
 def scope_of(config: Config, secret: bytes) -> Scope:
     return Scope(secret, tenants={k.sha256: k.tenant for k in config.api_keys} if config.api_keys else None)
+
+
+def share_of(config: Config) -> int:
+    """The percent of a tier that one tenant may take.
+
+    Where no API keys are set, callers name themselves, so that a share would bound nobody.
+    """
+    if config.cache.tenant_share is not None:
+        return config.cache.tenant_share
+    return 50 if len({key.tenant for key in config.api_keys}) > 1 else 100
 
 
 def doors_of(config: Config) -> Doors:
@@ -133,13 +144,6 @@ def _stores(
             set_aside = disk.set_aside
             below.append(Tier(disk, deadline_s=TIER_DEADLINE_S))
     return memory, below, set_aside
-
-
-def _local_model(settings: ModelSettings, file: Path, run_folder: Path) -> LocalModel:
-    manifest = SMOLLM2.with_settings(
-        name=settings.name, context=settings.context, max_tokens=settings.max_tokens, parallel=settings.parallel
-    )
-    return LocalModel(settings, manifest, Host(manifest, file, run_folder, threads=settings.threads or None))
 
 
 def upstream_of(settings: UpstreamSettings) -> Upstream:
@@ -181,14 +185,18 @@ def _route(settings: RouteSettings, config: Config, origins: Mapping[str, Origin
     speaks_json = settings.upstream != "" and upstreams[settings.upstream].speaks == "json"
     chained = [origins[name] if speaks_json and name in upstreams else TextPredictions(origins[name]) for name in names]
     cache = config.cache
+    retries = upstreams[settings.upstream].retries if settings.upstream else 1
     return Route(
         name=settings.name,
         kind=settings.kind,
-        origin=Chain(chained, retries=upstreams[settings.upstream].retries if settings.upstream else 1),
+        origin=Chain(chained, retries=retries),
+        first=Chain(chained[:1], retries=retries) if settings.fallback else None,
+        collapses=settings.collapse,
         models=settings.models,
         path=settings.path,
         shared=settings.scope == "shared",
         stores=settings.store,
+        waits_for_second=settings.admit == "second",
         lifetimes=Lifetimes(
             _or(settings.fresh, cache.fresh),
             _or(settings.stale_while_revalidate, cache.stale_while_revalidate),

@@ -37,6 +37,11 @@ class DataFolder:
     def generations(self) -> Path:
         return self.path / "generations.json"
 
+    @property
+    def flights(self) -> Path:
+        """Where its processes share what they fetch."""
+        return self.path / "flights"
+
     def secret(self) -> bytes:
         """The deployment secret, made at first start."""
         text = _kept(self.path / "secret", lambda: secrets.token_hex(SECRET_BYTES))
@@ -53,6 +58,11 @@ class DataFolder:
     def admin_token(self) -> str:
         """What the `/-/` paths ask for, made at first start."""
         return _kept(self.path / "admin-token", lambda: f"fa_{secrets.token_urlsafe(24)}")
+
+
+def data_folder(named: str) -> DataFolder:
+    """The folder that the settings name, else the default.  Raises ConfigError."""
+    return DataFolder(Path(named).expanduser() if named else default_path())
 
 
 def default_path() -> Path:

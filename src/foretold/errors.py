@@ -18,9 +18,14 @@
     │   ├── OriginUnreachable    nothing was sent
     │   ├── OriginTimeout        sent, and no answer in time
     │   ├── OriginCut            the answer broke off
+    │   │   └── LeaderLost       the process that fetched it for all did not go on
     │   └── OriginUnready        the origin says or shows that it cannot serve now
     ├── ModelError               a local model is missing, damaged or will not load
     ├── NodeError                the command line could not reach a node
+    ├── DeployError              an account of Cloudflare refused something, or isn't as it must be
+    │   ├── DeployTaken          what the deployment needs belongs to somebody else there
+    │   ├── DeployForbidden      the token is wrong, or may not do what is needed
+    │   └── DeployUnreachable    no answer from Cloudflare's API
     └── Told                     a node answered the command line with an error
 
 `status` is what HTTP callers get, `code` is stable and part of the API, `retryable` says whether asking again can help.
@@ -37,6 +42,8 @@ class ForetoldError(Exception):
     code: ClassVar[str] = "internal"
     retryable: ClassVar[bool] = False
     exit_code: ClassVar[int] = 1
+    # Whether it is told again, to a caller who came within a moment of the one it first happened to (rule L1).
+    is_echo = False
 
 
 class ConfigError(ForetoldError):
@@ -133,6 +140,14 @@ class OriginCut(OriginError):
     code = "origin_cut"
 
 
+class LeaderLost(OriginCut):
+    """`alone` says that to ask it, or who comes after it, once more is of no use: whoever still can flies by itself."""
+
+    def __init__(self, message: str, *, alone: bool = False):
+        super().__init__(message)
+        self.alone = alone
+
+
 class OriginUnready(OriginError):
     status = 503
     code = "origin_unready"
@@ -145,6 +160,27 @@ class ModelError(ForetoldError):
 
 class NodeError(ForetoldError):
     code = "node_unreachable"
+    exit_code = 5
+
+
+class DeployError(ForetoldError):
+    status = 502
+    code = "deploy_failed"
+
+
+class DeployTaken(DeployError):
+    code = "deploy_taken"
+    exit_code = 7
+
+
+class DeployForbidden(DeployError):
+    code = "deploy_forbidden"
+    exit_code = 4
+
+
+class DeployUnreachable(DeployError):
+    code = "deploy_unreachable"
+    retryable = True
     exit_code = 5
 
 

@@ -10,10 +10,14 @@ import asyncio
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol
 
-from foretold.assemble import Assembled, doors_of, routes_of, scope_of, upstream_of
+from foretold.assemble import Assembled, doors_of, routes_of, scope_of, share_of, upstream_of
 from foretold.config.settings import Config
 from foretold.dialects.table import Dialects
+from foretold.errors import ConfigError
+from foretold.models.configured import models_of
+from foretold.observe.stats import stats
 from foretold.origins.upstream import Upstream
 from foretold.purging import Purging
 from foretold.server.admin import Admin
@@ -25,8 +29,11 @@ from foretold.server.models import Models
 _LIVE = {
     "": frozenset({"mode", "undeclared", "upstreams", "routes", "api_keys"}),
     "server": frozenset({"open", "hosts", "allowed_origins"}),
-    "cache": frozenset({"fresh", "stale_while_revalidate", "stale_if_error"}),
+    "cache": frozenset({"fresh", "stale_while_revalidate", "stale_if_error", "tenant_share"}),
 }
+
+# Beside the calls of an upstream: the pauses between them, which its Retry-After may ask for.
+GRACE_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,18 @@ class Reloaded:
 
     changed: tuple[str, ...]
     waiting: tuple[str, ...]
+
+
+class Company(Protocol):
+    """All processes of a node together."""
+
+    async def stats(self) -> dict[str, Any]:
+        """The counts of all."""
+        ...
+
+    async def reload(self) -> dict[str, object]:
+        """Lets all read the settings anew; what changed, as `Reloaded` tells it.  Raises ForetoldError."""
+        ...
 
 
 class Live:
@@ -46,8 +65,12 @@ class Live:
         base_url: str,
         is_ready: Callable[[], bool],
         read: Callable[[], Config],
+        company: Company | None = None,
     ):
-        """`read` gives the settings as they are now written; it raises ConfigError."""
+        """`read` gives the settings as they are now written; it raises ConfigError.
+
+        `company` is the node as a whole, where this process is one of several.
+        """
         self._config = config
         self._assembled = assembled
         self._base_url = base_url
@@ -62,30 +85,33 @@ class Live:
             self._bodies,
             token=assembled.admin_token,
             is_ready=is_ready,
-            reload=self._told,
+            stats=company.stats if company is not None else self._stats,
+            reload=company.reload if company is not None else self._reloaded,
         )
         self.app = App(node, guard=self._guard(config), bodies=self._bodies, admin=admin, models=self._models())
 
     def reload(self) -> Reloaded:
         """Puts the settings as they are now written into force, from the next request on.  Raises ConfigError."""
-        config = self._read()
-        now = self._config
-        reloaded = Reloaded(
-            changed=tuple(name for name in _changed(now, config) if _is_live(name)),
-            waiting=tuple(name for name in _changed(now, config) if not _is_live(name)),
-        )
-        node = self._assembled.node
-        before, self.upstreams = self.upstreams, self._upstreams_of(config)
-        # Nothing waits from here on: a request meets all of the old settings or all of the new ones.
-        node.change(
-            scope=scope_of(config, self._assembled.secret),
-            routes=routes_of(config, self.upstreams, self._assembled.local),
-            only_observes=config.mode == "observe",
-        )
+        config, now, node = self._read(), self._config, self._assembled.node
+        self._check_models(config)
+        upstreams = self._upstreams_of(config)
+        scope = scope_of(config, self._assembled.secret)
+        routes = routes_of(config, upstreams, self._assembled.local)
+        changed = _changed(now, config)
+        if "models" not in changed and {m.name for m in models_of(config)} != set(self._assembled.local):
+            changed.append("models")  # those that run are what other settings made of it
+        # Nothing fails or waits from here on: a request meets all of the old settings or all of the new ones.
+        before, self.upstreams = self.upstreams, upstreams
+        node.change(scope=scope, routes=routes, only_observes=config.mode == "observe")
+        node.keeping.share(share_of(config))
         self.app.change(guard=self._guard(config), models=self._models())
         self._close_later(before, now)
         self._config = _with_live_of(now, config)
-        return reloaded
+        return Reloaded(tuple(filter(_is_live, changed)), tuple(name for name in changed if not _is_live(name)))
+
+    def counts(self) -> dict[str, Any]:
+        """Those of this process."""
+        return {**stats(self._assembled.node), "tasks": len(asyncio.all_tasks())}
 
     async def close(self) -> None:
         """Closes what earlier settings left; the node closes its own."""
@@ -93,8 +119,21 @@ class Live:
             task.cancel()
         await asyncio.gather(*self._closing, return_exceptions=True)
 
-    def _told(self) -> dict[str, object]:
+    async def _stats(self) -> dict[str, Any]:
+        return self.counts()
+
+    async def _reloaded(self) -> dict[str, object]:
         return dataclasses.asdict(self.reload())
+
+    def _check_models(self, config: Config) -> None:
+        """Raises ConfigError for routes that name a model which doesn't run yet."""
+        named = {name for route in config.routes for name in (route.model, *route.fallback) if name}
+        missing = named - set(self._assembled.local) - {upstream.name for upstream in config.upstreams}
+        if missing:
+            raise ConfigError(
+                f"routes name {', '.join(sorted(map(repr, missing)))}: a model begins to run when the node starts, so "
+                "restart it"
+            )
 
     def _guard(self, config: Config) -> Guard:
         node = self._assembled.node
@@ -115,10 +154,11 @@ class Live:
 
     def _close_later(self, before: Mapping[str, Upstream], config: Config) -> None:
         """Closes the upstreams that are gone, once no call of theirs can still run."""
-        longest_s = {settings.name: settings.total_timeout for settings in config.upstreams}
+        # A call may wait for those before it in its route, and be tried again; connections that rest cost little.
+        longest_s = GRACE_S + sum(s.total_timeout * (s.retries + 1) for s in config.upstreams)
         for name, upstream in before.items():
             if self.upstreams.get(name) is not upstream:
-                closing = asyncio.create_task(_close_after(longest_s[name], upstream))
+                closing = asyncio.create_task(_close_after(longest_s, upstream))
                 self._closing.add(closing)
                 closing.add_done_callback(self._closing.discard)
 

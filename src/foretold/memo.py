@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from foretold.answer import RawHeaders
+from foretold.answers.answer import RawHeaders
 from foretold.contract.controls import Controls
 from foretold.contract.query import Query
 from foretold.halves import Halves

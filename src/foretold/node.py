@@ -11,53 +11,37 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from foretold import deliver, naming, policy, ready
-from foretold.answer import Answer, Hit
-from foretold.contract.generations import NEVER_PURGED, caller_tag, implicit_tags
+from foretold import naming, policy
+from foretold.answers import deliver, ready
+from foretold.answers.answer import Answer, Hit
+from foretold.answers.judging import Unusable, judged, judged_on_failure
+from foretold.answers.workshop import Workshop
+from foretold.contract.manners import may_fall_back
 from foretold.contract.status import CacheStatus
-from foretold.errors import NotKept
-from foretold.flight import Flights, Ride
-from foretold.forwarding import asking_for_usage, forwarded
-from foretold.judging import Unusable, judged
-from foretold.keeping import Keeping
-from foretold.landing import Departure
+from foretold.errors import LeaderLost, NotKept, OriginError
+from foretold.flights.aftermath import monotonic_ms
+from foretold.flights.flight import Ride
+from foretold.flights.flying import Flying
+from foretold.flights.forwarding import forwarded
+from foretold.flights.lease import ALONE, Lease
+from foretold.flights.table import Flights
 from foretold.memo import Head, Memo, Named
 from foretold.observe.counters import Counters
 from foretold.outcome import How, Outcome
-from foretold.policy import Permit
-from foretold.ports import Asked, Generations
+from foretold.ports import Generations
+from foretold.prepared import Prepared, Spare, Unmade
 from foretold.projections.fold import NotAnAnswer
-from foretold.routes import Route, Routes
-from foretold.runway import Runway
+from foretold.routes import Routes
 from foretold.scope import Scope
-from foretold.tiers import Found, Tiers
-from foretold.workshop import Workshop
+from foretold.tiers.doorkeeper import Doorkeeper
+from foretold.tiers.keeping import Keeping
+from foretold.tiers.order import Found, Tiers
 
-
-class Prepared(NamedTuple):
-    """A query that was read and not answered near; `named` is None where it passes, `found` a record to be made ready."""
-
-    head: Head
-    asked: Asked
-    route: Route
-    status: CacheStatus
-    named: Named | None
-    permit: Permit
-    is_only_if_cached: bool
-    found: Found | None = None
-
-
-class Unmade(NamedTuple):
-    """A record that can answer, once its answer was made off the event loop."""
-
-    found: Found
-
-    def told(self, status: CacheStatus) -> CacheStatus:
-        return status
+# How often a query takes another turn when the process that flew for it is gone, before it flies by itself.
+MOST_TURNS = 4
 
 
 class Node:
@@ -72,6 +56,8 @@ class Node:
         counters: Counters,
         now_ms: Callable[[], int],
         only_observes: bool = False,
+        lease: Lease = ALONE,
+        monotonic_ms: Callable[[], int] = monotonic_ms,
     ):
         """A node that only observes asks an origin every time, and counts what it would have answered."""
         self.scope = scope
@@ -81,10 +67,16 @@ class Node:
         self.generations = generations
         self.counters = counters
         self.memo = Memo()
-        self.flights = Flights()
+        self.flying = Flying(keeping, generations, lease=lease, now_ms=now_ms, monotonic_ms=monotonic_ms)
+        self.doorkeeper = Doorkeeper(now_ms=now_ms)
         self.only_observes = only_observes
         self.workshop = Workshop(tiers)
+        self.lease = lease
         self._now_ms = now_ms
+
+    @property
+    def flights(self) -> Flights:
+        return self.flying.flights
 
     def find(self, head: Head, body: bytes) -> Hit | None:
         """The answer of a query met before whose record is in memory and good; None for everything else."""
@@ -101,6 +93,8 @@ class Node:
             if not isinstance(judged_now, Hit):
                 return None
             hit = judged_now
+        if hit.is_due and self.flying.may_refresh(named):
+            return None
         self.tiers.memory_counts.lookups += 1
         self.tiers.memory_counts.hits += 1
         return hit
@@ -109,14 +103,14 @@ class Node:
         """The answer in memory or on disk, or all that was found out on the way.  Raises ForetoldError."""
         named = self.memo.named(head, body)
         looked = self._look(named) if named is not None else None
-        if isinstance(looked, Hit) and not self.only_observes:
+        if isinstance(looked, Hit) and not self.only_observes and not self._is_to_refresh(looked, named):
             return looked
         asked = head.dialect.read(head.request, body, head.controls)
         controls = head.controls.stricter(asked.controls)
         only = controls.only_if_cached
         route = self.routes.match(asked)
         outcome.operation, outcome.model, outcome.route = asked.operation, asked.model, route.name
-        permit = policy.permit(asked, controls, route_stores=route.stores)
+        permit = policy.permit(asked, controls, route_stores=route.stores, route_collapses=route.collapses)
         if permit.is_pass:
             return Prepared(
                 head, asked, route, CacheStatus(forwarded="bypass", detail=permit.detail), None, permit, only
@@ -130,67 +124,73 @@ class Node:
         status = CacheStatus(forwarded=permit.forwarded, key=None if route.shared else named.key, detail=permit.detail)
         prepared = Prepared(head, asked, route, status, named, permit, only)
         if isinstance(looked, Hit):
-            return self._observed(prepared, looked, outcome) if self.only_observes else looked
+            return self._observed(prepared, looked, outcome) if self.only_observes else self._given(looked, prepared)
         if isinstance(looked, Unmade):
             return prepared._replace(found=looked.found)
-        return prepared if looked is None else prepared._replace(status=looked.told(status))
+        if looked is None:
+            return prepared
+        return prepared._replace(status=looked.told(status), spare=_spare(looked))
 
     async def far(self, prepared: Prepared, outcome: Outcome) -> Answer | Hit:
         """The answer of a query that was not near.
 
         Raises ForetoldError; a cancelled caller leaves its flight to those who wait.
         """
-        asked, named, status = prepared.asked, prepared.named, prepared.status
+        asked, named = prepared.asked, prepared.named
+        if prepared.refreshes:
+            return await self._seen(prepared, outcome)
         if named is None:
             if prepared.is_only_if_cached:
                 raise self._not_kept(outcome)
             return await self._pass(prepared, outcome)
         found = prepared.found
         if found is None and prepared.permit.may_read and self.tiers.has_far:
-            found = await self.tiers.look_far(named.key, named.query.namespace)
+            found = await self.tiers.look_far(named.key, named.query.namespace, owner=named.namespaces.tenant)
         if found is not None:
             hit = await self._made(found, named)
-            if isinstance(hit, Hit) and self.only_observes:
-                return await self._pass(self._observed(prepared, hit, outcome), outcome)
             if isinstance(hit, Hit):
-                hit.tell(outcome)
+                if self.only_observes:
+                    return await self._seen(self._observed(prepared, hit, outcome), outcome)
+                self._given(hit, prepared).tell(outcome)
                 return hit
-            status = hit.told(status)
+            prepared = prepared._replace(status=hit.told(prepared.status), spare=_spare(hit))
         if prepared.is_only_if_cached:
             raise self._not_kept(outcome)
         if asked.method == "HEAD":
             return await self._pass(prepared._replace(status=CacheStatus(forwarded="bypass", detail="head")), outcome)
-        ride = self.flights.join(named.key, usage=named.usage) if prepared.permit.may_join else None
-        if ride is not None and self.only_observes:
-            await ride.leave()
-            return await self._pass(self._observed(prepared, None, outcome), outcome)
-        if ride is not None:
-            return await self._ride(ride, named, replace(status, collapsed=True), outcome)
-        return await self._ride(self._fly(prepared.head, asked, named), named, status, outcome)
+        return await self._flown(prepared, named, outcome)
 
     def change(self, *, scope: Scope, routes: Routes, only_observes: bool) -> None:
         """From the next request on these decide: nothing that was remembered by the old ones is known any more."""
         self.scope, self.routes, self.only_observes = scope, routes, only_observes
         self.memo.clear()
+        self.flights.forget_endings()
 
     def account(self, outcome: Outcome) -> None:
         """The end of a query, exactly once; of a hit that went out whole at once, `counters.account_hit` is it."""
         outcome.took_ms = time.monotonic() * 1000 - outcome.began_ms
         self.counters.account(outcome)
 
+    async def forget(self, key: str) -> None:
+        """Purges one record here and on disk; what is in the air for its key is not kept.  Raises StoreError."""
+        self.flights.forget(key)
+        await self.keeping.forget(key)
+
     async def close(self) -> None:
         await self.flights.close()
+        # What landed just now is given to others until they can find it themselves.
         await self.keeping.close()
+        await self.lease.close()
         await self.tiers.close()
         for route in self.routes:
             await route.origin.close()
 
-    def _look(self, named: Named) -> Hit | Unmade | Unusable | None:
+    def _look(self, named: Named) -> Hit | Unmade | Spare | Unusable | None:
         """What memory and disk have of a query, if anything."""
-        found = self.tiers.look_near(named.key, named.query.namespace)
+        found = self.tiers.look_near(named.key, named.query.namespace, owner=named.namespaces.tenant)
         return None if found is None else self._hit(found, named)
 
-    async def _made(self, found: Found, named: Named) -> Hit | Unusable:
+    async def _made(self, found: Found, named: Named) -> Hit | Spare | Unusable:
         """The answer of a record, however long it takes to make."""
         try:
             while isinstance(hit := self._hit(found, named), Unmade):
@@ -200,7 +200,7 @@ class Node:
             return Unusable("uri-miss")
         return hit
 
-    def _hit(self, found: Found, named: Named) -> Hit | Unmade | Unusable:
+    def _hit(self, found: Found, named: Named) -> Hit | Unmade | Spare | Unusable:
         """The answer of a record; one that can't be given in the shape asked for is counted as corrupt."""
         now_ms = self._now_ms()
         generations = self.generations.now()
@@ -209,7 +209,7 @@ class Node:
             return again
         verdict = judged(found.held, named, now_ms=now_ms, generations=generations)
         if isinstance(verdict, Unusable):
-            return verdict
+            return Spare(found) if verdict.may_stand_in else verdict
         if not self.workshop.has(found.held, named):
             return Unmade(found)
         try:
@@ -218,40 +218,141 @@ class Node:
             self.tiers.corrupt += 1
             return Unusable("uri-miss")
 
-    def _fly(self, head: Head, asked: Asked, named: Named) -> Ride:
-        route, table = named.route, self.generations.now()
-        asked, tells_usage = asking_for_usage(asked, route)
-        beside = forwarded(head, asked, route)
-        tags = implicit_tags(
-            named.namespaces.chain, model=named.query.model, revision=named.query.revision, engine=route.engine
-        )
-        tags += [caller_tag(named.namespaces.tenant, tag) for tag in named.controls.tags]
-        departure = Departure(
-            asked=asked,
-            named=named,
-            lifetimes=policy.lifetimes(route.lifetimes, named.controls),
-            tags={tag: table.get(tag, NEVER_PURGED) for tag in tags},
-            asked_ms=self._now_ms(),
-            asked_for_usage=tells_usage,
-        )
+    async def _flown(self, prepared: Prepared, named: Named, outcome: Outcome) -> Answer | Hit:
+        """The answer of a flight, here or in another process, or of a stale record that stands in for it."""
+        may_join = prepared.permit.may_join
+        # Where a record may stand in, it does so before the route's other origins are asked.
+        asks_others = prepared.spare is None or prepared.route.first is None or self.only_observes
+        alone = False
+        is_first_sight: bool | None = None
+        for turns_left in range(MOST_TURNS, 0, -1):
+            alone = alone or turns_left == 1
+            ride = self.flying.join(named, asks_others=asks_others) if may_join and turns_left > 1 else None
+            is_joined = ride is not None
+            if ride is None:
+                turn = ALONE if alone else self.flying.turn(named, asks_others=asks_others)
+                kept = self._kept_meanwhile(named) if turn.is_taken and may_join else None
+                if kept is not None:
+                    turn.give_back()
+                    hit = await self._made(kept, named)
+                    if not isinstance(hit, Hit):
+                        continue
+                    if self.only_observes:
+                        return await self._seen(self._observed(prepared, hit, outcome), outcome)
+                    self._given(hit, prepared).tell(outcome)
+                    return hit
+                if is_first_sight is None:
+                    is_first_sight = self._is_first_sight(named)
+                ride, is_joined = self.flying.start(
+                    prepared.head,
+                    prepared.asked,
+                    named,
+                    asks_others=asks_others,
+                    turn=turn if may_join or turn.is_taken else ALONE,
+                    is_first_sight=is_first_sight,
+                )
+            status = prepared.status
+            if is_joined:
+                status = replace(status, collapsed=True, detail="backoff" if ride.is_echo else status.detail)
+            elif is_first_sight:
+                status = replace(status, detail=status.detail or "first-sight")
+            try:
+                return await self._aboard(ride, prepared._replace(status=status), named, outcome)
+            except LeaderLost as lost:
+                alone = alone or lost.alone  # nothing of it went out yet
+        raise AssertionError("the last turn is a flight of our own")
 
-        return self.flights.start(
-            named.key,
-            lambda: route.origin.fetch(asked, beside),
-            Runway(departure, self.keeping, generations=self.generations, now_ms=self._now_ms),
-            finishes_alone=route.finishes_alone,
-            tells_usage=tells_usage,
-        )
+    async def _aboard(self, ride: Ride, prepared: Prepared, named: Named, outcome: Outcome) -> Answer | Hit:
+        """The answer of a flight that was boarded, or of a stale record that stands in for it."""
+        status, spare = prepared.status, prepared.spare
+        try:
+            hit = await self._standing_in(ride, spare, named) if spare is not None else None
+        except BaseException:
+            await ride.leave()
+            raise
+        if self.only_observes and (hit is not None or status.collapsed):
+            seen = self._observed(prepared, hit, outcome)
+            if not status.collapsed:
+                return await self._ride(ride, named, seen.status, outcome)
+            await ride.leave()
+            return await self._pass(seen, outcome)
+        if hit is not None:
+            await ride.leave()
+            hit.tell(outcome)
+            outcome.detail = "stale-if-error"
+            return hit
+        return await self._ride(ride, named, status, outcome)
+
+    def _kept_meanwhile(self, named: Named) -> Found | None:
+        """A good record that another process has put into a near tier since we looked."""
+        found = self.tiers.look_again(named.key, named.query.namespace, owner=named.namespaces.tenant)
+        return found if found is not None and isinstance(self._hit(found, named), (Hit, Unmade)) else None
+
+    def _is_first_sight(self, named: Named) -> bool:
+        """Whether an answer won't be kept because nobody asked for it before, nor is one kept that it would replace."""
+        if not named.route.waits_for_second or self.tiers.in_memory(named.key, named.query.namespace) is not None:
+            return False
+        return not self.doorkeeper.met(named.key)
+
+    async def _standing_in(self, ride: Ride, spare: Found, named: Named) -> Hit | None:
+        """The answer of a stale record, if the flight brings none and the record may be given now."""
+        try:
+            incoming = await ride.head()
+            if not incoming.is_fallback and not may_fall_back(failure=None, status=incoming.status, once=False):
+                return None
+        except LeaderLost:
+            raise  # the flight goes on elsewhere
+        except OriginError:
+            pass  # told by the flight to all who get no record instead
+        try:
+            while ride.flight.landing.is_open():
+                now_ms = self._now_ms()
+                verdict = judged_on_failure(spare.held, named, now_ms=now_ms, generations=self.generations.now())
+                if verdict is None:
+                    return None
+                if self.workshop.has(spare.held, named):
+                    return ready.instead(spare, verdict, named, tiers=self.tiers, now_ms=now_ms)
+                await self.workshop.make(spare.held, named)
+        except NotAnAnswer:
+            self.tiers.corrupt += 1
+        return None
+
+    def _is_to_refresh(self, hit: Hit, named: Named | None) -> bool:
+        return hit.is_due and named is not None and self.flying.may_refresh(named)
+
+    def _given(self, hit: Hit, prepared: Prepared) -> Hit:
+        """A hit; if it is stale, a new record is fetched behind its caller's back."""
+        named = prepared.named
+        if named is not None and self._is_to_refresh(hit, named):
+            ride = self.flying.refresh(prepared.head, prepared.asked, named)
+            ride.flight.left(ride)
+        return hit
 
     def _observed(self, prepared: Prepared, hit: Hit | None, outcome: Outcome) -> Prepared:
         """The query as it goes to its origin, though it would have been a hit, or else have joined a flight.
 
-        What comes is not kept: the record there is stays as old as it would be.
+        What comes is not kept, so that the record there is stays as old as it would be; unless serving would now have
+        fetched a new one.
         """
         outcome.would_be = How.COLLAPSED if hit is None else hit.how
         outcome.would_save_ms = 0 if hit is None else hit.origin_ms
         detail = f"would-be-{outcome.would_be.value}"
-        return prepared._replace(named=None, status=replace(prepared.status, forwarded="bypass", detail=detail))
+        named = prepared.named
+        refreshes = hit is not None and self._is_to_refresh(hit, named)
+        status = replace(prepared.status, forwarded="bypass", detail=detail)
+        return prepared._replace(named=named if refreshes else None, status=status, refreshes=refreshes)
+
+    async def _seen(self, prepared: Prepared, outcome: Outcome) -> Answer:
+        """The origin's answer to a query that would have been a hit."""
+        if prepared.is_only_if_cached:
+            raise self._not_kept(outcome)
+        named = prepared.named
+        if named is None or not self.flying.may_refresh(named):
+            return await self._pass(prepared, outcome)
+        ride = self.flying.refresh(prepared.head, prepared.asked, named, asks_others=True)
+        answer = await self._ride(ride, named, prepared.status, outcome)
+        outcome.how = How.PASS
+        return answer
 
     def _not_kept(self, outcome: Outcome) -> NotKept:
         outcome.how, outcome.detail = How.MISS, "only-if-cached"
@@ -270,3 +371,7 @@ class Node:
         outcome.how, outcome.detail = How.PASS, status.detail
         incoming = await route.origin.fetch(asked, forwarded(prepared.head, asked, route))
         return await deliver.passed(incoming, asked, outcome, status=status)
+
+
+def _spare(looked: Spare | Unusable) -> Found | None:
+    return looked.found if isinstance(looked, Spare) else None

@@ -28,7 +28,7 @@ _MAY_ALL = Permit(True, True, True, "uri-miss")
 _MAY_WRITE = Permit(False, False, True, "request")
 
 
-def permit(asked: Asked, controls: Controls, *, route_stores: bool) -> Permit:
+def permit(asked: Asked, controls: Controls, *, route_stores: bool, route_collapses: bool = True) -> Permit:
     if asked.passes is not None:
         return Permit(False, False, False, "bypass", asked.passes)
     if not route_stores:
@@ -36,6 +36,8 @@ def permit(asked: Asked, controls: Controls, *, route_stores: bool) -> Permit:
     if controls.no_store:
         return Permit(False, False, False, "bypass", "no-store")
     allowed = _MAY_WRITE if controls.no_cache else _MAY_ALL
+    if not route_collapses:
+        allowed = replace(allowed, may_join=False)
     alias = ignored_alias(controls)
     return allowed if alias is None else replace(allowed, detail=alias)
 

@@ -5,6 +5,7 @@ Every part behind a seam is replaceable and passes the same conformance suite (t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -179,11 +180,28 @@ class NearStore(Store, Protocol):
         ...
 
 
+_epochs = itertools.count(1)
+
+
+class Table(dict[str, str]):
+    """The generations of all tags at one moment; nobody changes it.  No two have the same `epoch`."""
+
+    __slots__ = ("epoch",)
+
+    def __init__(self, tags: Mapping[str, str]):
+        super().__init__(tags)
+        self.epoch = next(_epochs)
+
+
 class Generations(Protocol):
     """The generation of every tag that was ever purged (rule G1); others are never purged."""
 
-    def now(self) -> Mapping[str, str]:
+    def now(self) -> Table:
         """All of them, including `*`; the same object until one changes."""
+        ...
+
+    def look(self) -> None:
+        """Makes sure that `now` knows what other processes have renewed."""
         ...
 
     async def renew(self, tags: Iterable[str]) -> None:

@@ -26,7 +26,7 @@ class Purging:
         self._secret = secret
 
     async def purge(self, kind: str, value: str, *, tenant: str | None = None) -> Purged:
-        """Takes effect with the next request.  `tenant` names whose tag it is, as rule N1 writes tenants.
+        """Takes effect with the next request, in all processes of the data folder.  `tenant` names whose tag it is, as rule N1 writes tenants.
 
         Raises Refused for an unknown kind or a value that can't be one, StoreError if it could not be made to last.
         """
@@ -34,8 +34,8 @@ class Purging:
         if tag is not None:
             await self._node.generations.renew([tag])
         else:
-            self._node.flights.forget(value)
-            await self._node.keeping.forget(value)
+            await self._node.forget(value)
+        await self._node.lease.announce(None if tag is not None else value)
         return Purged(kind, tag)
 
     def _tag(self, kind: str, value: str, tenant: str | None) -> str | None:

@@ -19,7 +19,8 @@ MODEL_OPERATIONS = frozenset({"chat", "completion", "predict"})
 class Route:
     """`kind` is `model`, `json`, `get` or `undeclared`; `models` are patterns of names, `path` one of a declared route.
 
-    `known_model` is the one that this node runs itself.
+    `waits_for_second` keeps an answer only if its key was asked for before; `known_model` is the one that this node
+    runs itself; `first` is `origin` without its fallbacks, where it has any.
     """
 
     name: str
@@ -29,11 +30,14 @@ class Route:
     path: str = ""
     shared: bool = False
     stores: bool = True
+    waits_for_second: bool = False
     lifetimes: Lifetimes = Lifetimes()
     respects_upstream: bool = False
     asks_usage: bool = True
     passes_credential: bool = False
     finishes_alone: bool = False
+    collapses: bool = True
+    first: Origin | None = None
     revision: str = ""
     engine: str | None = None
     keyed_headers: frozenset[str] = frozenset()

@@ -7,12 +7,14 @@ import random
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from foretold.ports import NearStore, Put
 from foretold.stores.disk import DiskStore
 from foretold.stores.memory import MemoryStore
+from tests.fakes.store import TroubledStore
 
 LIMIT_BYTES = 8 * 2**20
 
@@ -31,11 +33,14 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=["memory", "disk"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> AsyncIterator[NearStore]:
-    opened: NearStore
-    if request.param == "memory":
+@pytest.fixture(params=["memory", "memory of shares", "disk", "far"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> AsyncIterator[Any]:
+    opened: MemoryStore | DiskStore | TroubledStore
+    if request.param.startswith("memory"):
         opened = MemoryStore(LIMIT_BYTES, largest_bytes=2**20, now_ms=clock.read)
+        opened.share(90 if request.param == "memory of shares" else 100)
+    elif request.param == "far":
+        opened = TroubledStore(LIMIT_BYTES, now_ms=clock.read)
     else:
         opened = DiskStore(tmp_path / "store", LIMIT_BYTES, now_ms=clock.read)
     yield opened
@@ -50,7 +55,16 @@ async def test_what_was_put_is_got_whole(store):
 
     for name, blob in blobs.items():
         assert await store.get(name) == blob
-        assert store.get_now(name) == blob
+
+
+async def test_a_near_store_has_at_once_what_it_has(store):
+    if not isinstance(store, NearStore):
+        assert not hasattr(store, "get_now")
+        return
+    await store.put("name", b"x" * 100_000, keep_s=60)
+
+    assert store.get_now("name") == b"x" * 100_000
+    assert store.get_now("never") is None
 
 
 async def test_several_put_at_once_are_all_there(store):
@@ -178,10 +192,10 @@ async def test_large_and_small_values_take_each_others_place(store):
 
     for value in values:
         await store.put("name", value, keep_s=60)
-        assert store.get_now("name") == value
+        assert await store.get("name") == value
 
     await store.delete("name")
-    assert store.get_now("name") is None
+    assert await store.get("name") is None
     assert list(store.scan()) == []
 
 

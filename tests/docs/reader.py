@@ -3,7 +3,7 @@
 A ```toml or ```python block whose first line is a comment with a file's name is saved under that name.  A node is
 started by the page's own `foretold serve` or `make serve`, or, where the page shows none, before the first command
 that asks one: with the page's `foretold.toml`, else with the bundled model if the page names it, else in front of a
-stand-in for OpenAI.  Addresses as pages write them are exchanged for those of this run, in both directions.
+stand-in for OpenAI.  A page that deploys has an empty account of Cloudflare before it.  Addresses as pages write them are exchanged for those of this run, in both directions.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.docs.matching import matches
-from tests.docs.pages import Block, blocks
+from tests.docs.matching import ANYTHING, matches
+from tests.docs.pages import ROOT, Block, blocks
 from tests.e2e.program import START_S, command, environment
+from tests.fakes.cloudflare_api import TOKEN, CloudflareApi
 from tests.fakes.upstream import FakeUpstream
 
 BUNDLED = "smollm2-135m"
+BUNDLED_WORKER = ROOT / "worker" / "src" / "prediction_worker.js"
 OPENAI = "https://api.openai.com/v1"
 NODE = "127.0.0.1:3673"
 OWN_UPSTREAM_PORT = "9000"
@@ -63,11 +65,14 @@ class Reader:
         self._beside: list[asyncio.subprocess.Process] = []
         self._listening: set[asyncio.Task[bytes]] = set()
         self._own_port = _free_port()
+        self._account = contextlib.AsyncExitStack()
         self._make_programs(folder / "bin")
 
     async def follow(self, page: Path) -> None:
         """Raises Wrong at the first thing that is not as shown."""
         names_the_bundled = any(BUNDLED in block.text for block in blocks(page, "sh", "console"))
+        if any("foretold deploy cloudflare" in block.text for block in blocks(page, "sh", "console")):
+            await self._open_account()
         for block in blocks(page, "toml", "python", "sh", "console"):
             if block.language in ("toml", "python"):
                 await self._save(block)
@@ -77,12 +82,17 @@ class Reader:
 
     async def close(self) -> None:
         await self._stop_node()
+        await self._account.aclose()
         for process in self._beside:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
         for task in self._listening:
             await task
+
+    async def _open_account(self) -> None:
+        api = await self._account.enter_async_context(CloudflareApi())
+        self._more |= {"CLOUDFLARE_API_TOKEN": TOKEN, "CLOUDFLARE_API_BASE_URL": api.url}
 
     async def _save(self, block: Block) -> None:
         name = _FILE_NAME.match(block.text)
@@ -91,11 +101,19 @@ class Reader:
         if name[1] == "foretold.toml":
             await self._stop_node()
         (self._folder / name[1]).write_text(self._as_here(block.text))
+        if name[1] == "edge.toml" and not BUNDLED_WORKER.is_file():
+            self._stand_in_for_the_worker()
+
+    def _stand_in_for_the_worker(self) -> None:
+        (self._folder / BUNDLED_WORKER.name).write_text("export default {};\n")
+        with (self._folder / "edge.toml").open("a") as edge:
+            edge.write(f'[worker]\nentry = "{BUNDLED_WORKER.name}"\n')
 
     async def _type(self, typed: Typed, block: Block, *, bundled: bool) -> None:
         where = f"{block} + {typed.line}: $ {typed.command}"
         if export := _EXPORT.fullmatch(typed.command):
-            self._more[export[1]] = self._as_here(export[2].strip("'\""))
+            if export[2] != ANYTHING:
+                self._more[export[1]] = self._as_here(export[2].strip("'\""))
             return
         if NOT_TYPED.match(typed.command):
             return

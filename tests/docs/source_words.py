@@ -15,10 +15,10 @@ SOURCE = ROOT / "src" / "foretold"
 _REASONS = {
     "contract/inputs.py": {"must_pass"},
     "contract/storable.py": {"why_not", "_why_not_choice", "_why_not_text", "_why_not_message"},
-    "landing.py": {"record_of", "_judged"},
-    "keeping.py": {"keep"},
-    "runway.py": {"land"},
-    "flight.py": {"_land"},
+    "flights/landing.py": {"record_of", "_judged"},
+    "tiers/keeping.py": {"keep"},
+    "flights/runway.py": {"land"},
+    "flights/flight.py": {"_land"},
 }
 
 
@@ -83,10 +83,12 @@ def beginnings() -> set[str]:
 def environment_variables() -> set[str]:
     """Those of ours wherever they are named, and all others that are looked up."""
     found: set[str] = set()
-    for _, tree in _trees():
+    for name, tree in _trees():
         for node in ast.walk(tree):
             asked = None
-            if isinstance(node, ast.Constant) and re.fullmatch(r"FORETOLD_[A-Z_]+", str(node.value)):
+            # What deploy/ names so are bindings of the Worker.
+            is_text = isinstance(node, ast.Constant) and not name.startswith("deploy/")
+            if is_text and re.fullmatch(r"FORETOLD_[A-Z_]+", str(node.value)):
                 found.add(str(node.value))
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
                 asked = (node.func.value, node.args[0]) if node.args else None

@@ -18,6 +18,7 @@ from foretold.config.settings import Config
 from foretold.contract import aliases, controls
 from foretold.contract.canonical import read
 from foretold.contract.inputs import json_input
+from foretold.deploy.settings import load_edge_text
 from tests.docs import source_words
 from tests.docs.pages import DOCS, Block, anchors, blocks, links, name_of, pages, prose
 from tests.docs.reader import Reader
@@ -42,7 +43,10 @@ def test_every_settings_block_loads(block: Block, monkeypatch: pytest.MonkeyPatc
     for name in re.findall(r'env *= *"(\w+)"', block.text):
         monkeypatch.setenv(name, "a secret")
 
-    load(block.text)
+    if block.text.startswith("# edge.toml\n"):
+        load_edge_text(block.text, name="edge.toml")
+    else:
+        load(block.text)
 
 
 def test_what_is_made_from_the_program_is_up_to_date() -> None:

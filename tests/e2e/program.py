@@ -10,7 +10,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,10 +64,11 @@ async def run(*arguments: str, home: Path, sent: str = "", cwd: Path | None = No
 class Node:
     """A running `foretold serve`."""
 
-    def __init__(self, process: asyncio.subprocess.Process, url: str, home: Path):
+    def __init__(self, process: asyncio.subprocess.Process, url: str, home: Path, workers: Sequence[int] = ()):
         self.process = process
         self.url = url
         self.home = home
+        self.workers = tuple(workers)
 
     @property
     def admin_headers(self) -> dict[str, str]:
@@ -81,6 +82,13 @@ class Node:
             session.post(self.url + path, json=body, headers=headers) as response,
         ):
             return response.status, {n.lower(): v for n, v in response.headers.items()}, await response.read()
+
+    async def stats(self) -> Any:
+        async with (
+            aiohttp.ClientSession(headers=self.admin_headers) as session,
+            session.get(f"{self.url}/-/stats") as response,
+        ):
+            return await response.json()
 
     async def written(self, count: int) -> None:
         """Returns once so many records are safe on disk."""
@@ -122,7 +130,8 @@ async def serving(home: Path, settings: str | None = None, *arguments: str) -> A
     try:
         line = await asyncio.wait_for(process.stdout.readline(), START_S)
         assert line, "the node did not start"
-        yield Node(process, json.loads(line)["url"], home)
+        told = json.loads(line)
+        yield Node(process, told["url"], home, told.get("workers", ()))
     finally:
         if process.returncode is None:
             process.terminate()

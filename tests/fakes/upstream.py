@@ -62,6 +62,7 @@ class FakeUpstream:
         self._replies: dict[str, Reply] = {}
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
         self._news = asyncio.Condition()
 
     def on(self, name: str, reply: Reply) -> None:
@@ -70,9 +71,23 @@ class FakeUpstream:
 
     @property
     def url(self) -> str:
-        assert self._server is not None
         scheme = "http" if self._tls is None else "https"
-        return f"{scheme}://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
+        return f"{scheme}://127.0.0.1:{self._port}/v1"
+
+    async def refuse(self) -> None:
+        """Nobody listens at its address any more, and who was connected is not."""
+        assert self._server is not None
+        self._server.close()
+        self.hang_up()
+
+    async def accept(self) -> None:
+        """It listens again where it did."""
+        await self._listen(self._port)
+
+    def hang_up(self) -> None:
+        """Closes every connection."""
+        for writer in self._writers:
+            writer.close()
 
     async def called(self, times: int) -> None:
         """Returns once it was called so often."""
@@ -80,11 +95,23 @@ class FakeUpstream:
             await self._news.wait_for(lambda: len(self.calls) >= times)
 
     async def __aenter__(self) -> FakeUpstream:
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _Protocol(self._serve), "127.0.0.1", 0, ssl=self._tls)
+        await self._listen(0)
         return self
 
+    async def _listen(self, port: int) -> None:
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: _Protocol(self._serve), "127.0.0.1", port, ssl=self._tls)
+        self._port = self._server.sockets[0].getsockname()[1]
+
     async def __aexit__(self, *_: object) -> None:
+        await self.goes_down()
+
+    async def comes_back(self) -> None:
+        """Listens again where it did before it went down."""
+        await self._listen(self._port)
+
+    async def goes_down(self) -> None:
+        """Closes its port and breaks off all connections, as a process that dies."""
         assert self._server is not None
         self._server.close()
         for task in self._tasks:
@@ -95,6 +122,7 @@ class FakeUpstream:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
+        self._writers.add(writer)
         try:
             while await self._serve_one(reader, writer):
                 pass
@@ -102,6 +130,7 @@ class FakeUpstream:
             pass
         finally:
             self._tasks.discard(task)
+            self._writers.discard(writer)
             writer.close()
 
     async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:

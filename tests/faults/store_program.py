@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from foretold.contract.record import Record
-from foretold.keeping import Keeping
 from foretold.stores.disk import DiskStore
 from foretold.stores.memory import MemoryStore
-from foretold.tier import Tier
-from foretold.tiers import Tiers
+from foretold.tiers.keeping import Keeping
+from foretold.tiers.order import Tiers
+from foretold.tiers.tier import Tier
 from tests.fakes.records import NAMESPACE, SECRET, record
 
 LIMIT_BYTES = 12 * 2**20
@@ -115,7 +115,7 @@ async def use(folder: Path, count: int, *, cut_at: int | None = None) -> dict[st
         if kept == len(new):
             break
     counts = world.tier.counts
-    adds_up = counts.lookups == counts.hits + counts.misses + counts.errors
+    adds_up = counts.lookups == counts.hits + counts.misses + counts.errors + counts.skipped
     set_aside = world.disk.set_aside is not None
     await world.close()
     return {

@@ -16,7 +16,7 @@ from typing import Any
 from foretold.errors import StoreError
 from foretold.ports import Put
 from foretold.stores.disk import DiskStore
-from foretold.tier import Tier
+from foretold.tiers.tier import Tier
 
 LIMIT_BYTES = 16 * 2**20
 
@@ -60,7 +60,8 @@ async def main(folder: Path) -> None:
             "last": last,
             "writes": counts.writes,
             "write_errors": counts.write_errors,
-            "adds_up": counts.lookups == counts.hits + counts.misses + counts.errors,
+            "dropped": counts.dropped,
+            "adds_up": counts.lookups == counts.hits + counts.misses + counts.errors + counts.skipped,
             "slowest_read_s": slowest_read_s,
             "closed_s": time.monotonic() - began_s,
             "set_aside": store.set_aside is not None,

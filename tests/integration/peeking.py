@@ -15,7 +15,7 @@ from foretold.assemble import assemble
 from foretold.config import load
 from foretold.datafolder import DataFolder
 from foretold.live import Live
-from foretold.observe.counters import Counters
+from foretold.node import Node
 from foretold.server.peek import Peek
 from foretold.server.serve import server_for
 from tests.integration.odd_requests import Connection
@@ -68,11 +68,12 @@ class Line:
 class Side:
     """One node, and new connections to it."""
 
-    def __init__(self, make: Callable[[], HttpToolsProtocol], state: ServerState, live: Live, counters: Counters):
+    def __init__(self, make: Callable[[], HttpToolsProtocol], state: ServerState, live: Live, node: Node):
         self._make = make
         self._state = state
         self.live = live
-        self.counters = counters
+        self.counters = node.counters
+        self._node = node
 
     @property
     def tasks(self) -> set[asyncio.Task[None]]:
@@ -101,9 +102,11 @@ class Side:
         return bytes(line.written), is_closed
 
     async def all_answered(self) -> None:
+        """Returns once nobody waits any more, and nothing flies behind a caller's back."""
         async with asyncio.timeout(20):
-            while self._state.tasks:
-                await asyncio.wait(list(self._state.tasks))
+            while self._state.tasks or len(self._node.flights):
+                if self._state.tasks:
+                    await asyncio.wait(list(self._state.tasks))
                 await asyncio.sleep(0)
 
 
@@ -114,7 +117,9 @@ async def side(settings: str, folder: Path, *, peeks: bool, now_ms: Callable[[],
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "secret").write_text("5" * 64 + "\n")
     (folder / "secret").chmod(0o600)
-    assembled = assemble(config, DataFolder(folder), model_files={}, run_folder=folder, now_ms=now_ms)
+    assembled = assemble(
+        config, DataFolder(folder), model_files={}, run_folder=folder, now_ms=now_ms, monotonic_ms=now_ms
+    )
     live = Live(
         config, assembled, base_url="http://127.0.0.1:3673/v1", is_ready=lambda: True, read=lambda: load(settings)
     )
@@ -132,7 +137,7 @@ async def side(settings: str, folder: Path, *, peeks: bool, now_ms: Callable[[],
         return made
 
     try:
-        yield Side(make, state, live, assembled.node.counters)
+        yield Side(make, state, live, assembled.node)
     finally:
         await live.close()
         await assembled.node.close()

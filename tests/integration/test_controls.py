@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tests.asking import chat_body
+from tests.fakes.upstream import answer
 from tests.running import in_front_of, running
 
 REFRESH = [
@@ -43,6 +46,31 @@ async def test_a_forced_refresh_asks_the_upstream_and_keeps_its_new_answer(upstr
     assert "call 2" in refreshed.text
     assert after.is_hit
     assert after.text == refreshed.text
+
+
+async def test_an_answer_asked_for_before_a_refresh_never_replaces_it(upstream, tmp_path):
+    gate = asyncio.Event()
+
+    async def first_waits(call, writer, serial):
+        if serial == 1:
+            await gate.wait()
+        await answer(call, writer, serial)
+
+    upstream.on("m", first_waits)
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        asking = asyncio.create_task(node.chat("hello"))
+        await upstream.called(1)
+        refreshed = await node.chat("hello", {"cache-control": "no-cache"})
+        gate.set()
+        asked_before = await asking
+        after = await node.chat("hello")
+        stored = (await node.stats())["stored"]
+
+    assert "call 1" in asked_before.text
+    assert "call 2" in refreshed.text
+    assert after.is_hit
+    assert after.text == refreshed.text
+    assert stored == 1
 
 
 @pytest.mark.parametrize("headers", PASS, ids=str)
@@ -200,7 +228,8 @@ async def test_an_alias_that_cannot_be_read_is_ignored_and_named(upstream, tmp_p
 
 
 async def test_a_ttl_of_zero_is_a_value(upstream, tmp_path):
-    async with running(in_front_of(upstream.url), tmp_path) as node:
+    settings = in_front_of(upstream.url, '[cache]\nstale_while_revalidate = "0s"\n')
+    async with running(settings, tmp_path) as node:
         await node.chat("hello", {"foretold-ttl": "0"})
         again = await node.chat("hello")
 

@@ -208,6 +208,6 @@ async def test_metrics_and_stats_add_up_to_what_was_received(upstream, tmp_path)
     assert stats["received"] == 5 == sum(stats["how"].values())
     assert stats["how"] == {"hit": 1, "stale": 0, "collapsed": 0, "miss": 1, "pass": 1, "error": 2}
     for tier in stats["tiers"]:
-        assert tier["lookups"] == tier["hits"] + tier["misses"] + tier["errors"]
+        assert tier["lookups"] == tier["hits"] + tier["misses"] + tier["errors"] + tier["skipped"]
     assert "foretold_received_total 5.0" in text
     assert 'foretold_query_seconds_count{how="hit"} 1.0' in text

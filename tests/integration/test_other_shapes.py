@@ -67,6 +67,18 @@ async def test_a_follower_who_wants_it_whole_never_gets_half_of_a_stream(upstrea
     assert "choices" not in told.json
 
 
+async def test_what_an_upstream_says_behind_done_is_no_part_of_a_whole_answer(upstream, tmp_path):
+    async def reply(call, writer, serial):
+        events = chunks_of(chat(call.json, "all of it"), usage=True)
+        await stream(writer, [*events, events[1], events[-1]])
+
+    upstream.on("m", reply)
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        answered = await node.chat("hello")
+
+    assert answered.text == "all of it"
+
+
 @pytest.mark.parametrize("end", HALVES)
 @pytest.mark.parametrize("headers", [{}, {"cache-control": "no-store"}], ids=["kept", "passed"])
 async def test_whoever_wants_it_whole_gets_no_half_where_the_upstream_only_streams(upstream, tmp_path, end, headers):

@@ -146,6 +146,20 @@ async def test_a_body_that_comes_after_its_head_is_waited_for_but_not_for_ever(u
         assert peeks.counters.ended[Ended.GONE] == 1
 
 
+async def test_a_known_request_that_has_begun_may_end_while_the_node_stops(upstream, tmp_path):
+    async with side(in_front_of(upstream.url), tmp_path, peeks=True, now_ms=Clock()) as peeks:
+        request = await known_request(peeks)
+        line, protocol = peeks.connect()
+        protocol.data_received(request[:-1])
+
+        protocol.shutdown()
+        protocol.data_received(request[-1:])
+        await peeks.all_answered()
+
+        assert line.written.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert b"connection: close\r\n" in line.written
+
+
 async def test_a_caller_who_leaves_before_its_body_is_whole_is_counted_and_forgotten(upstream, tmp_path):
     async with side(in_front_of(upstream.url), tmp_path, peeks=True, now_ms=Clock()) as peeks:
         request = await known_request(peeks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 
 import pytest
@@ -228,4 +229,25 @@ async def test_a_tenants_purge_reaches_what_it_asked_with_a_credential_beside_it
         after = await node.chat("hello", beside)
 
     assert before.is_hit
+    assert not after.is_hit
+
+
+async def test_a_purge_that_waits_for_its_turn_holds_nobody_up_and_says_so_in_the_end(upstream, tmp_path, monkeypatch):
+    monkeypatch.setattr("foretold.generations.PATIENCE_S", 0.3)
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        await node.chat("hello")
+        with (tmp_path / "generations.lock").open("rb") as other_process:
+            fcntl.flock(other_process, fcntl.LOCK_EX)
+            purging = asyncio.create_task(node.purge(model="m"))
+            hits = [await node.chat("hello") for _ in range(5)]
+            was_done = purging.done()
+            refused = await purging
+        purged = await node.purge(model="m")
+        after = await node.chat("hello")
+
+    assert all(hit.is_hit for hit in hits)
+    assert not was_done
+    assert refused.status == 500
+    assert refused.json["code"] == "store_failed"
+    assert purged.status == 200
     assert not after.is_hit

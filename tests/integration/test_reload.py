@@ -14,6 +14,7 @@ from foretold.live import _LIVE
 from tests.fakes.upstream import FakeUpstream, chat, text_for, whole
 from tests.integration.test_tenants import KEYS, bearer
 from tests.running import in_front_of, running
+from tests.waiting import until
 
 WITHOUT_WEB = f"""
 [[api_keys]]
@@ -97,6 +98,47 @@ async def test_settings_that_cannot_be_read_change_nothing(upstream, tmp_path):
     assert refused.status == 422
     assert "prot" in refused.json["detail"]
     assert still.is_hit
+
+
+async def test_settings_whose_models_do_not_run_change_nothing_now_or_later(upstream, tmp_path):
+    with_model = '[models.x]\n[[routes]]\nname = "x"\nmodels = ["*"]\nmodel = "x"\n'
+    async with FakeUpstream() as other, running(in_front_of(upstream.url), tmp_path) as node:
+        refused = await node.reload(in_front_of(other.url, with_model))
+        restored = await node.reload(in_front_of(upstream.url))
+        await node.chat("hello")
+        calls_of_other = len(other.calls)
+
+    assert refused.status == 422
+    assert "'x'" in refused.json["detail"]
+    assert restored.json == {"changed": [], "waiting": []}
+    assert calls_of_other == 0
+    assert len(upstream.calls) == 1
+
+
+async def test_a_node_left_without_upstreams_says_that_its_model_waits_for_a_restart(upstream, tmp_path):
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        reloaded = await node.reload("")
+
+    assert reloaded.json == {"changed": ["upstreams"], "waiting": ["models"]}
+
+
+@pytest.mark.parametrize("before", ["", KEYS])
+async def test_a_query_whose_body_comes_after_the_change_meets_the_new_settings(upstream, tmp_path, before):
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x" * 100_000}]}).encode()
+    head = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer key-of-web\r\n"
+    head += f"Content-Length: {len(body)}\r\n\r\n"
+    async with running(in_front_of(upstream.url, before), tmp_path) as node:
+        port = int(node.url.rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(head.encode() + body[:1000])
+        await until(lambda: node.node.counters.received == 1)
+        await node.reload(in_front_of(upstream.url, WITHOUT_WEB))
+        writer.write(body[1000:])
+        answered = await reader.readuntil(b"\r\n")
+        writer.close()
+
+    assert answered.startswith(b"HTTP/1.1 401 ")
+    assert upstream.calls == []
 
 
 async def test_what_waits_for_a_restart_is_named(upstream, tmp_path):

@@ -7,8 +7,9 @@ import json
 import socket
 
 import aiohttp
+import pytest
 
-from foretold.flight import Flights
+from foretold.flights.table import Flights
 from tests.asking import chat_body
 from tests.fakes.upstream import begin_stream, chat, chunks_of, send_chunk, stream, text_for, whole
 from tests.running import in_front_of, running
@@ -345,7 +346,7 @@ async def test_a_follower_who_stops_reading_holds_up_nobody(upstream, tmp_path):
     body = json.dumps(chat_body("hello", stream=True)).encode()
     asked = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n" % len(body) + body
     async with running(in_front_of(upstream.url), tmp_path) as node:
-        node.node.flights = Flights(patience_s=0.2)
+        node.node.flying.flights = Flights(patience_s=0.2)
         leader = asyncio.create_task(node.chat("hello", stream=True))
         await upstream.called(1)
         with socket.create_connection(node.url.removeprefix("http://").split(":")) as idle:
@@ -357,3 +358,40 @@ async def test_a_follower_who_stops_reading_holds_up_nobody(upstream, tmp_path):
 
     assert answered.body == piece * 24 + b"data: [DONE]\n\n"
     assert len(upstream.calls) == 1
+
+
+async def old_client(url: str, body: bytes) -> tuple[bytes, bytes]:
+    """Head and body as a client of HTTP/1.0 reads them: up to the end of the connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+    writer.write(b"POST /v1/chat/completions HTTP/1.0\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body))
+    writer.write(body)
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+        return head, await reader.read()
+    finally:
+        writer.close()
+
+
+async def test_a_stream_to_http_1_0_has_no_chunks_and_ends_with_its_connection(upstream, tmp_path):
+    asked = json.dumps(chat_body("hello", stream=True)).encode()
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        head, body = await old_client(node.url, asked)
+        again = await old_client(node.url, asked)
+
+    assert b"transfer-encoding" not in head
+    assert b"connection: close\r\n" in head
+    assert body.startswith(b"data: {")
+    assert body.endswith(b"data: [DONE]\n\n")
+    assert again[1] == body
+
+
+async def test_an_answer_to_http_1_0_that_breaks_off_is_reset_and_never_taken_for_whole(upstream, tmp_path):
+    async def cut(call, writer, serial):
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: image/png\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n")
+        await writer.drain()
+        writer.transport.abort()
+
+    upstream.on("m", cut)
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        with pytest.raises(ConnectionResetError):
+            await old_client(node.url, json.dumps(chat_body("hello", store=True)).encode())

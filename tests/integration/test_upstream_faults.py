@@ -9,6 +9,7 @@ import zlib
 
 import pytest
 
+from tests.clock import Clock
 from tests.fakes.upstream import FakeUpstream, begin_stream, chat, chunks_of, send_chunk, stream, text_for, whole
 from tests.running import in_front_of, running
 
@@ -72,12 +73,17 @@ async def test_what_is_no_real_answer_is_passed_on_and_never_kept(upstream, tmp_
     assert len(upstream.calls) == 2
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 409, 422, 429, 500, 501, 502, 503, 529])
-async def test_an_error_keeps_its_status_and_its_body_and_is_never_replayed(upstream, tmp_path, status):
+ERRORS = [400, 401, 402, 403, 404, 408, 409, 413, 422, 425, 429, 500, 501, 502, 503, 529]
+
+
+@pytest.mark.parametrize("status", ERRORS)
+async def test_an_error_keeps_its_status_and_its_body_and_is_not_replayed_beyond_its_time(upstream, tmp_path, status):
+    clock = Clock()
     upstream.on("m", told({"error": {"message": "no", "n": status}}, status=status, more="retry-after: 60\r\n"))
-    async with running(in_front_of(upstream.url), tmp_path) as node:
+    async with running(in_front_of(upstream.url), tmp_path, now_ms=clock, monotonic_ms=clock) as node:
         first = await node.chat("hello")
         calls_for_one = len(upstream.calls)
+        clock.forward(s=10)
         second = await node.chat("hello")
 
     assert first.status == second.status == status
@@ -315,9 +321,11 @@ async def test_a_fallback_answers_labelled_and_under_its_own_name(upstream, tmp_
         upstream = "first"
         fallback = ["second"]
         """
-        async with running(settings, tmp_path) as node:
+        clock = Clock()
+        async with running(settings, tmp_path, now_ms=clock, monotonic_ms=clock) as node:
             answers = [await node.chat("hello"), await node.chat("hello", stream=True)]
             first.on("m", told(GOOD))
+            clock.forward(s=1)
             back = await node.chat("hello")
 
     for answer in answers:

@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from foretold.errors import OriginCut, OriginError, Refused
-from foretold.flight import SHARED_BUFFER_BYTES, Flights
+from foretold.flights.flight import SHARED_BUFFER_BYTES
+from foretold.flights.table import Flights
 from tests.fakes.origin import FakeIncoming
 from tests.waiting import until
 
@@ -20,14 +21,17 @@ class World:
         self.landed: list[bytes] = []
         self.why: str | None = None
         self.is_shut = False
+        self.is_superseded = False
 
-    def start(self, incoming, *, key="key", finishes_alone=False, tells_usage=True):
+    def start(self, incoming, *, key="key", landing=None, finishes_alone=False, tells_usage=True):
         async def take_off():
             if isinstance(incoming, BaseException):
                 raise incoming
             return incoming
 
-        return self.flights.start(key, take_off, self, finishes_alone=finishes_alone, tells_usage=tells_usage)
+        return self.flights.start(
+            key, take_off, landing or self, finishes_alone=finishes_alone, tells_usage=tells_usage
+        )
 
     def admits(self, incoming):
         return True
@@ -37,6 +41,9 @@ class World:
 
     def shut(self):
         self.is_shut = True
+
+    def supersede(self):
+        self.is_shut = self.is_superseded = True
 
     async def land(self, incoming, body):
         if self.is_shut:
@@ -282,6 +289,79 @@ async def test_every_flight_of_a_purged_key_lands_unkept(world):
 
     assert [await older.whole(), await newer.whole()] == [b"old", b"new"]
     assert world.landed == []
+
+
+async def test_a_flight_that_began_before_one_whose_answer_was_kept_no_longer_lands(world):
+    gates = [asyncio.Event(), asyncio.Event()]
+    older = world.start(FakeIncoming([b"old", gates[0]]), landing=(first := World()))
+    newer = world.start(FakeIncoming([b"new", gates[1]]), landing=(second := World()))
+
+    gates[1].set()
+    told = [await newer.whole()]
+    gates[0].set()
+    told.append(await older.whole())
+
+    assert told == [b"new", b"old"]
+    assert (first.landed, first.is_superseded) == ([], True)
+    assert (second.landed, second.is_superseded) == ([b"new"], False)
+
+
+async def test_a_flight_lands_if_the_one_that_began_later_was_not_kept(world):
+    gates = [asyncio.Event(), asyncio.Event()]
+    older = world.start(FakeIncoming([b"old", gates[0]]), landing=(first := World()))
+    newer = world.start(FakeIncoming([b"new", gates[1]]), landing=(second := World()))
+    second.why = "status"
+
+    gates[1].set()
+    await newer.whole()
+    gates[0].set()
+    await older.whole()
+
+    assert first.landed == [b"old"]
+
+
+async def test_a_flight_lands_before_one_that_began_later_and_both_are_kept(world):
+    gates = [asyncio.Event(), asyncio.Event()]
+    older = world.start(FakeIncoming([b"old", gates[0]]))
+    newer = world.start(FakeIncoming([b"new", gates[1]]))
+
+    gates[0].set()
+    await older.whole()
+    gates[1].set()
+    await newer.whole()
+
+    assert world.landed == [b"old", b"new"]
+
+
+async def test_a_flight_of_another_key_lands_whatever_landed_before(world):
+    gate = asyncio.Event()
+    older = world.start(FakeIncoming([b"old", gate]), key="one")
+    newer = world.start(FakeIncoming([b"new"]), key="other")
+
+    await newer.whole()
+    gate.set()
+    await older.whole()
+
+    assert world.landed == [b"new", b"old"]
+
+
+@pytest.mark.parametrize("length", [2**10, SHARED_BUFFER_BYTES + 2**20], ids=["short", "overlong"])
+async def test_all_who_want_an_answer_whole_get_the_same_bytes_object(world, length):
+    gate = asyncio.Event()
+    body = bytes(2**10) * (length // 2**10)
+    leader = world.start(FakeIncoming([gate, *(body[n : n + 2**16] for n in range(0, length, 2**16)), b"end"]))
+    riders = [leader, *(world.join() for _ in range(5))]
+    leaving = world.join()
+    reading = [asyncio.create_task(ride.whole()) for ride in (leaving, *riders)]
+    gate.set()
+    await until(lambda: leaving.place > 0)
+    reading[0].cancel()
+    await leaving.leave()
+
+    wholes = await asyncio.gather(*reading[1:])
+
+    assert wholes[0] == body + b"end"
+    assert all(whole is wholes[0] for whole in wholes)
 
 
 async def test_a_new_flight_takes_the_place_of_an_older_one(world):

@@ -87,3 +87,56 @@ async def test_the_file_is_this_users_alone(path):
 
 async def test_generations_in_memory_begin_anew():
     assert MemoryGenerations().now()[EVERYTHING] != MemoryGenerations().now()[EVERYTHING]
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.s = 0.0
+
+    def __call__(self) -> float:
+        return self.s
+
+
+async def test_what_another_process_renewed_is_known_before_a_table_is_a_quarter_of_a_second_old(path):
+    clock = Clock()
+    one, other = FileGenerations(path, SECRET, now_s=clock), FileGenerations(path, SECRET)
+    before = one.now()
+    await other.renew(["a"])
+    still = one.now()
+    clock.s = 0.25
+    after = one.now()
+
+    assert still is before
+    assert after["a"] == other.now()["a"]
+
+
+async def test_a_look_that_finds_nothing_new_keeps_the_table(path):
+    clock = Clock()
+    generations = FileGenerations(path, SECRET, now_s=clock)
+    before = generations.now()
+    clock.s = 1000
+
+    assert generations.now() is before
+
+
+async def test_a_look_at_a_lost_table_kills_all(path):
+    generations = FileGenerations(path, SECRET)
+    before = generations.now()
+    path.unlink()
+    generations.look()
+
+    assert generations.now()[EVERYTHING] != before[EVERYTHING]
+    assert dict(FileGenerations(path, SECRET).now()) == dict(generations.now())
+
+
+async def test_while_no_table_can_be_read_or_written_every_record_is_dead(path):
+    generations = FileGenerations(path, SECRET)
+    path.unlink()
+    path.with_suffix(".lock").unlink()
+    path.parent.rename(path.parent.with_name("elsewhere"))
+    generations.look()
+
+    assert EVERYTHING not in generations.now()
+    path.parent.with_name("elsewhere").rename(path.parent)
+    generations.look()
+    assert EVERYTHING in generations.now()

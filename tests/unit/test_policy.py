@@ -53,3 +53,12 @@ def test_a_caller_only_lowers_how_long_an_answer_is_fresh(ttl, fresh):
     of_route = Lifetimes(100, 200, 300)
 
     assert lifetimes(of_route, Controls(store_ttl_s=ttl)) == Lifetimes(fresh, 200, 300)
+
+
+@pytest.mark.parametrize("controls", [NONE, Controls(no_cache=True)], ids=["plain", "no-cache"])
+def test_on_a_route_that_does_not_collapse_nothing_is_joined_and_all_else_is_the_same(controls):
+    usual = permit(ASKED, controls, route_stores=True)
+    apart = permit(ASKED, controls, route_stores=True, route_collapses=False)
+
+    assert not apart.may_join
+    assert (apart.may_read, apart.may_write, apart.forwarded) == (usual.may_read, usual.may_write, usual.forwarded)

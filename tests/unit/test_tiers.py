@@ -8,11 +8,13 @@ import pytest
 
 from foretold.contract.record import pack
 from foretold.errors import StoreError
-from foretold.keeping import QUEUE_BYTES, Keeping
 from foretold.stores.disk import DiskStore
 from foretold.stores.memory import MemoryStore
-from foretold.tier import Tier
-from foretold.tiers import Tiers
+from foretold.tiers.held import lifetimes_of
+from foretold.tiers.keeping import Keeping
+from foretold.tiers.order import Tiers
+from foretold.tiers.tier import Tier
+from foretold.tiers.waiting import QUEUE_BYTES
 from tests.clock import Clock
 from tests.fakes.records import NAMESPACE, SECRET, record
 
@@ -232,3 +234,95 @@ async def test_a_hit_is_never_written_back():
     await world.keeping.flush()
 
     assert world.store.puts == []
+
+
+@pytest.mark.parametrize("age_s", [0, 1, 1800, 7199.5, 7199.999])
+async def test_a_record_that_comes_up_keeps_its_times_and_leaves_memory_when_it_dies(age_s):
+    world = World()
+    kept = world.record(fresh_s=3600, stale_while_revalidate_s=3600, stale_if_error_s=1800)
+    world.store.blobs[kept.key] = pack(kept, SECRET)
+    world.clock.forward(s=age_s)
+
+    found = await world.look_up(kept.key)
+    world.store.blobs.clear()
+    world.clock.now_ms = kept.made_ms + 7200 * 1000 - 1
+    just_before = await world.look_up(kept.key)
+    world.clock.now_ms += 1
+    dead = await world.look_up(kept.key)
+
+    assert (found.held.made_ms, found.held.lifetimes) == (kept.made_ms, lifetimes_of(kept))
+    assert just_before.tier == "memory"
+    assert dead is None
+    assert world.memory.held_bytes == 0
+
+
+async def test_a_record_that_is_dead_when_it_is_found_takes_no_place_in_memory():
+    world = World()
+    kept = world.record(fresh_s=10, stale_while_revalidate_s=0, stale_if_error_s=0)
+    world.store.blobs[kept.key] = pack(kept, SECRET)
+    world.clock.forward(s=10)
+
+    found = await world.look_up(kept.key)
+
+    assert found.tier == "fake"
+    assert world.memory.held_bytes == 0
+
+
+async def test_a_record_of_a_clock_ahead_of_ours_is_not_held_for_longer_than_one_made_now():
+    world = World()
+    kept = world.record(fresh_s=10, stale_while_revalidate_s=0, stale_if_error_s=0)
+    world.store.blobs[kept.key] = pack(kept, SECRET)
+    world.clock.forward(s=-(10**6))
+
+    await world.look_up(kept.key)
+    world.store.blobs.clear()
+    world.clock.forward(s=10)
+
+    assert await world.look_up(kept.key) is None
+
+
+async def test_an_answer_whose_lifetimes_have_passed_is_not_kept():
+    world = World()
+
+    told = world.keeping.keep(world.record(fresh_s=0, stale_while_revalidate_s=0, stale_if_error_s=0))
+
+    assert told == "no-lifetime"
+    assert world.memory.held_bytes == 0
+
+
+async def test_all_who_are_given_a_body_too_long_for_memory_get_one_bytes_object(tmp_path):
+    world = World()
+    disk = Tier(DiskStore(tmp_path, 2**24, now_ms=world.clock), deadline_s=5)
+    tiers = Tiers(world.memory, [disk], secret=SECRET, now_ms=world.clock)
+    keeping = Keeping(tiers, secret=SECRET, largest_bytes=2**22, now_ms=world.clock)
+    keeping.keep(world.record(body=b"x" * 2**20))
+    await keeping.flush()
+
+    bodies = [tiers.look_near("0" * 64, NAMESPACE).held.body for _ in range(10)]
+    keeping.keep(world.record(body=b"y" * 2**20))
+    waiting = tiers.look_near("0" * 64, NAMESPACE).held.body
+    await keeping.flush()
+    written = tiers.look_near("0" * 64, NAMESPACE).held.body
+
+    assert bodies[0] == b"x" * 2**20
+    assert all(body is bodies[0] for body in bodies)
+    assert written == b"y" * 2**20
+    assert written is waiting
+    await keeping.close()
+    await tiers.close()
+
+
+async def test_bodies_too_long_for_memory_are_remembered_up_to_a_bound(tmp_path, monkeypatch):
+    monkeypatch.setattr("foretold.tiers.order.LATELY_BYTES", 2**21)
+    world = World()
+    world.memory.largest_bytes = 0
+    gone = []
+    for number in range(8):
+        kept = world.record(key=f"{number:064}", body=b"%d" % number * 2**19)
+        world.store.blobs[kept.key] = pack(kept, SECRET)
+
+    for _ in range(2):
+        gone.append([(await world.look_up(f"{number:064}")).held.body for number in range(8)])
+
+    assert gone[0] == gone[1]
+    assert all(first is not second for first, second in zip(*gone, strict=True))

@@ -22,6 +22,8 @@ _COMMANDS = {
     "ask": ("foretold.cli.ask", "Ask once, stream the answer, say miss or hit and how long."),
     "cache": ("foretold.cli.cache", "Look at what is kept, and purge it."),
     "config": ("foretold.cli.config", "Check, show and explain the settings."),
+    "deploy": ("foretold.cli.deploy", "Put the edge Worker on Cloudflare."),
+    "edge": ("foretold.cli.edge", "What other tools need of an edge."),
     "doctor": ("foretold.cli.doctor", "Check the whole set-up and say what to do."),
     "completion": ("foretold.cli.completion", "Print the script that completes commands in your shell."),
     "version": ("foretold.cli.version", "Version of this program and of its engine."),
@@ -36,7 +38,7 @@ Examples:
 
 \b
 Exit codes: 0 done, 1 failed, 2 wrong use, 3 settings not valid, 4 credential, 5 node or upstream
-unreachable, 6 not found, 7 port taken, 8 finished and found a fault, 130 Ctrl-C, 143 asked to stop."""
+unreachable, 6 not found, 7 taken, 8 finished and found a fault, 130 Ctrl-C, 143 asked to stop."""
 
 
 class Commands(click.Group):

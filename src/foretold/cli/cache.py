@@ -46,7 +46,9 @@ def stats(url: str | None, as_json: bool) -> None:
     click.echo(f"saved\t{told['saved_ms'] / 1000:.2f} s of waiting")
     for tier in told["tiers"]:
         held, limit = tier["held_bytes"] / 2**20, tier["limit_bytes"] / 2**20
-        click.echo(f"{tier['name']}\t{held:.1f} of {limit:.0f} MiB\t{tier['hits']} hits of {tier['lookups']} look-ups")
+        line = f"{tier['name']}\t{held:.1f} of {limit:.0f} MiB\t{tier['hits']} hits of {tier['lookups']} look-ups"
+        troubled = [f"{side}: {tier[side]}" for side in ("reading", "writing") if tier[side] != "working"]
+        click.echo("\t".join([line, *troubled]))
 
 
 @command.command("get")

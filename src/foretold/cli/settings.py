@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from foretold.config import Config, load, load_file
+from foretold.config import Config, load
+from foretold.config.reading import read_text as text_of
 
 config_option = click.option(
     "--config",
@@ -28,10 +29,16 @@ def settings_file(config_file: Path | None) -> Path | None:
     return named
 
 
+def read_text(config_file: Path | None) -> tuple[str, Path | None]:
+    """The text of the settings, and its file if there is one.  Raises ConfigError."""
+    named = settings_file(config_file)
+    return ("", None) if named is None else (text_of(named), named)
+
+
 def read_config(config_file: Path | None) -> Config:
     """Raises ConfigError."""
-    named = settings_file(config_file)
-    return load("") if named is None else load_file(named)
+    text, file = read_text(config_file)
+    return load(text, file=file)
 
 
 def json_option(function: Any) -> Any:

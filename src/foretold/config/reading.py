@@ -6,16 +6,17 @@ import dataclasses
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from foretold.config import values
-from foretold.config.checking import check
+from foretold.config.checking import Fail, check
 from foretold.config.settings import Config
 from foretold.errors import ConfigError
 
 Place = tuple[str | int, ...]
+Settings = TypeVar("Settings")
 
 # Because of what could stand there, or because the message names the part that is wrong.
 _NEVER_SHOWN = (
@@ -32,27 +33,35 @@ _MEMBER = re.compile(r"""\s*((?:[A-Za-z0-9_.-]+|"[^"]*"|'[^']*')+)\s*=""")
 
 def load_file(path: Path) -> Config:
     """Raises ConfigError."""
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except OSError as e:
-        raise ConfigError(f"{path} can't be read: {e.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path} is not UTF-8 text") from None
-    return load(text, file=path)
+    return load(read_text(path), file=path)
 
 
 def load(text: str, *, file: Path | None = None) -> Config:
     """The checked settings of a TOML text.  Raises ConfigError."""
-    name = str(file) if file is not None else "the settings"
+    config = load_as(Config, text, name=str(file) if file is not None else "the settings", check=check)
+    return dataclasses.replace(config, file=file)
+
+
+def read_text(path: Path) -> str:
+    """Raises ConfigError."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except OSError as e:
+        raise ConfigError(f"{path} can't be read: {e.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not UTF-8 text") from None
+
+
+def load_as(kind: type[Settings], text: str, *, name: str, check: Callable[[Settings, Fail], None]) -> Settings:
+    """The checked settings of a TOML text, as tables of `kind`; `name` is what errors call it.  Raises ConfigError."""
     try:
         given = tomllib.loads(text)
     except tomllib.TOMLDecodeError as e:
         raise ConfigError(f"{name} is not TOML: {e}") from None
     reader = _Reader(text, name)
-    config: Config = reader.table(Config, given, ())
-    config = dataclasses.replace(config, file=file)
-    check(config, reader.error)
-    return config
+    settings: Settings = reader.table(kind, given, ())
+    check(settings, reader.error)
+    return settings
 
 
 class _Reader:
@@ -92,7 +101,7 @@ class _Reader:
         try:
             return metadata["read"](value)
         except ValueError as e:
-            found = "" if metadata["read"] in _NEVER_SHOWN else f"is {_shown(value)}: "
+            found = "" if _is_private(metadata["read"]) else f"is {_shown(value)}: "
             raise self.error(place, f"{found}{e}") from None
 
     def _name_of(self, name: str, place: Place) -> str:
@@ -112,6 +121,10 @@ class _Reader:
         if not isinstance(value, list):
             raise self.error(place, f"give tables such as [[{place[-1]}]]")
         return tuple(self.table(kind, given, (*place, at)) for at, given in enumerate(value))
+
+
+def _is_private(read: values.Reader) -> bool:
+    return read in _NEVER_SHOWN or getattr(read, "is_private", False)
 
 
 def _unknown(name: str, known: Mapping[str, Any]) -> str:

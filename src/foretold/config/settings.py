@@ -65,6 +65,9 @@ class Server:
     connections: int = setting(
         v.number(1, 100_000), 4096, "connections at once; more are told to come later", shown="4096"
     )
+    workers: int = setting(
+        v.number(1, 64), 1, "processes that answer, about one for each core; limits hold for all together", shown="1"
+    )
     drain: float = setting(
         v.duration(most_s=3600), 10.0, "how long running answers may take to end when the node stops", shown='"10s"'
     )
@@ -76,17 +79,24 @@ class Cache:
     stale_while_revalidate: int = setting(
         v.lifetime,
         86_400,
-        "then, how long it may be given while a new one is fetched (recorded; not served yet)",
+        "then, how long it may be given while a new one is fetched",
         shown='"24h"',
     )
     stale_if_error: int = setting(
-        v.lifetime, 604_800, "how long it may be given when its origin fails (recorded; not served yet)", shown='"7d"'
+        v.lifetime, 604_800, "how long past its freshness it may be given when its origin fails", shown='"7d"'
     )
     record_limit: int = setting(
         v.size(least_bytes=1024, most_bytes=8 * 2**20),
         8 * 2**20,
         "the longest record kept, at most 8 MiB",
         shown='"8 MiB"',
+    )
+    tenant_share: int | None = setting(
+        v.number(1, 100),
+        None,
+        "percent of the memory tier that one tenant's answers may hold, and of the disk tier that they may write a day; "
+        "without it 50 where API keys of several tenants are set, else 100",
+        shown="50",
     )
 
 
@@ -175,6 +185,12 @@ class RouteSettings:
     )
     pass_credential: bool = setting(v.flag, False, "sends the caller's own credential to the upstream", shown="false")
     store: bool = setting(v.flag, True, "whether answers are kept at all", shown="true")
+    admit: str = setting(
+        v.choice("first", "second"),
+        "first",
+        "keeps an answer the first time it is asked for, or only if the same was asked for before",
+        shown='"first"',
+    )
     fresh: int | None = setting(v.lifetime, None, "as in [cache]", shown='"1h"')
     stale_while_revalidate: int | None = setting(v.lifetime, None, "as in [cache]", shown='"1h"')
     stale_if_error: int | None = setting(v.lifetime, None, "as in [cache]", shown='"1d"')
@@ -189,6 +205,9 @@ class RouteSettings:
     )
     finish_and_store: bool = setting(
         v.flag, False, "fetches an answer to its end though its callers have left", shown="false"
+    )
+    collapse: bool = setting(
+        v.flag, True, "lets callers who ask the same at once share one call to the origin", shown="true"
     )
     keyed_headers: tuple[str, ...] = setting(
         v.keyed_headers, (), "further request headers that change the answer", shown='["x-tone"]'

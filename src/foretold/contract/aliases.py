@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from foretold.contract.controls import NONE, Controls, cache_control, is_label, own_controls, ttl_s
+from foretold.contract.controls import MAX_TOLD, NONE, Controls, cache_control, is_label, own_controls, ttl_s
 from foretold.contract.freshness import CEILING_S
 from foretold.contract.inputs import ignored_names
 
@@ -43,16 +43,25 @@ def read_controls(
 
 
 def body_controls(value: Any) -> Controls:
-    """The controls of LiteLLM's body member `cache`; only an object is one."""
+    """The controls of LiteLLM's body member `cache`; only an object is one.
+
+    Members may be many: those that can't be read are passed over once enough are told.
+    """
     if not isinstance(value, dict):
         return NONE
     settled = NONE
+    unread: list[str] = []
     for name, said in value.items():
-        settled = settled.stricter(_body_control(name, said))
-    return settled
+        wish = _body_control(name, said)
+        if wish is not None:
+            settled = settled.stricter(wish)
+        elif len(unread) < MAX_TOLD:
+            unread.append(f"cache.{name}" if _TELLABLE.fullmatch(name) else "cache")
+    return settled.stricter(Controls(ignored_aliases=tuple(unread))) if unread else settled
 
 
-def _body_control(name: str, said: Any) -> Controls:
+def _body_control(name: str, said: Any) -> Controls | None:
+    """What a member asks; None if it can't be read."""
     if name == "no-cache" and isinstance(said, bool):
         return Controls(no_cache=said)
     if name == "no-store" and isinstance(said, bool):
@@ -62,7 +71,7 @@ def _body_control(name: str, said: Any) -> Controls:
     if name in ("ttl", "s-maxage", "s-max-age") and _is_whole(said) and 0 <= said <= CEILING_S:
         seconds = int(said)
         return Controls(store_ttl_s=seconds) if name == "ttl" else Controls(max_age_s=seconds)
-    return _unread(f"cache.{name}" if _TELLABLE.fullmatch(name) else "cache")
+    return None
 
 
 def _is_whole(said: Any) -> bool:

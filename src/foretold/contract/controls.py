@@ -21,7 +21,7 @@ OWN = ("foretold-ttl", "foretold-tags", "foretold-sample", "foretold-namespace",
 MAX_SAMPLE = 99
 MAX_LABEL = 256
 MAX_NESTED = 8
-# So many unreadable aliases are told of.
+# So many unreadable aliases are remembered.
 MAX_TOLD = 8
 
 _DIGITS = re.compile(r"[0-9]{1,15}")

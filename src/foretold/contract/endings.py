@@ -34,10 +34,13 @@ class Ending:
     later_s: int = 0
 
 
-def ending(*, status: int | None, clean: bool, storable: bool, sent_any: bool, retried: bool) -> Ending:
+def ending(
+    *, status: int | None, clean: bool, storable: bool, sent_any: bool, retried: bool, fallback: bool = False
+) -> Ending:
     """The ending of a flight.
 
-    `status` is None if no answer came; `clean` says that its end was proved; `sent_any` that bytes of it went out.
+    `status` is None if no answer came; `clean` says that its end was proved; `sent_any` that bytes of it went out;
+    `fallback` that another origin answered, because the first one failed.
     """
     if status is None:
         return Ending(Attached.ERROR, Later.SAME, BACKOFF_S)
@@ -45,7 +48,7 @@ def ending(*, status: int | None, clean: bool, storable: bool, sent_any: bool, r
         if sent_any:
             return Ending(Attached.BROKEN, Later.FLY)
         return Ending(Attached.ERROR if retried else Attached.RETRY, Later.FLY)
-    if status == 429 or status >= 500:
+    if fallback or status == 429 or status >= 500:
         return Ending(Attached.ANSWER, Later.SAME, BACKOFF_S)
     if status >= 400:
         return Ending(Attached.ANSWER, Later.FLY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from calendar import timegm
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -119,10 +119,22 @@ def upstream_lifetimes(
         date_s = _http_date_s(headers.get("date", "")) or now_ms // 1000
         allowed_s = _http_date_s(headers["expires"]) - date_s
     else:
-        return lifetimes
+        return _with_windows_of(directives, lifetimes)
     if allowed_s <= _age_s(headers.get("age")):
         return None
-    return Lifetimes(min(lifetimes.fresh_s, allowed_s), lifetimes.stale_while_revalidate_s, lifetimes.stale_if_error_s)
+    return _with_windows_of(directives, replace(lifetimes, fresh_s=min(lifetimes.fresh_s, allowed_s)))
+
+
+def _with_windows_of(directives: Mapping[str, str], lifetimes: Lifetimes) -> Lifetimes:
+    """Stale windows no longer than an upstream allows (RFC 9111 section 5.2.2.2, RFC 5861)."""
+    if "must-revalidate" in directives:
+        return Lifetimes(lifetimes.fresh_s, 0, 0)
+    behind_s, on_error_s = lifetimes.stale_while_revalidate_s, lifetimes.stale_if_error_s
+    if "stale-while-revalidate" in directives:
+        behind_s = min(behind_s, _seconds(directives["stale-while-revalidate"]))
+    if "stale-if-error" in directives:
+        on_error_s = min(on_error_s, _seconds(directives["stale-if-error"]))
+    return Lifetimes(lifetimes.fresh_s, behind_s, on_error_s)
 
 
 def _age_s(age_header: str | None) -> int:

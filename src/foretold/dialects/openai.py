@@ -12,7 +12,7 @@ from foretold.contract.inputs import json_input, must_pass
 from foretold.contract.storable import has_limit
 from foretold.dialects.body import read_body
 from foretold.errors import ForetoldError, Malformed, Refused
-from foretold.forwarding import from_raw_members, raw_members
+from foretold.flights.forwarding import from_raw_members, raw_members
 from foretold.ports import Asked, Request
 
 

@@ -7,11 +7,11 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-from foretold.assemble import models_of
 from foretold.config import Config
 from foretold.doctor.finding import MIB, Note, Notes, fault, ok, size, skipped, warning
 from foretold.doctor.folder import disk_limit, memory_limit
 from foretold.doctor.world import World
+from foretold.models.configured import models_of
 from foretold.models.manifest import SMOLLM2
 
 # Beside connections: the store, sockets of engines, pipes, the event loop's own.
@@ -84,7 +84,7 @@ def memory_needed(config: Config) -> tuple[int, str]:
         "memory tier": memory_limit(config),
         "bodies": config.server.bodies_together,
         "models": sum(m.memory_bytes for m in models) + (SMOLLM2.size_bytes if models else 0),
-        "the node itself": _NODE_ITSELF,
+        "the node itself": _NODE_ITSELF * config.server.workers,
     }
     return sum(parts.values()), ", ".join(
         f"{name} {size(count // MIB * MIB)}" for name, count in parts.items() if count

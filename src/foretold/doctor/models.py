@@ -13,11 +13,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from foretold.assemble import models_of
 from foretold.doctor.finding import Note, Notes, fault, ok, skipped, warning
 from foretold.doctor.world import World
 from foretold.models.blobs import why_not_whole
 from foretold.models.bundled import SMOLLM2_WHEEL
+from foretold.models.configured import models_of
 from foretold.models.host import LONGEST_SOCKET_PATH
 from foretold.models.manifest import SMOLLM2, File
 

@@ -14,7 +14,7 @@ from foretold.config.checking import is_loopback, reachable
 from foretold.config.settings import Server
 from foretold.doctor.finding import Notes, fault, ok, several, skipped, warning
 from foretold.doctor.world import World
-from foretold.server.serve import holder_of
+from foretold.server.listening import holder_of
 
 _ANSWER_S = 3.0
 

@@ -69,14 +69,14 @@ def look(path: Path) -> Looked | None:
     Nothing is locked, so a node may write meanwhile: pages of a commit stay as they are until the next commit but one.
     """
     with path.open("rb") as file:
-        for tries_left in reversed(range(_TRIES)):
+        for _ in range(_TRIES):
             now = _newest(file)
             try:
                 mapped = mmap.mmap(file.fileno(), (now.last_page + 1) * now.page_bytes, prot=mmap.PROT_READ)
                 walk = Walk(memoryview(mapped), now)
                 is_all = walk.run(time.monotonic() + _WALK_S)
             except Damaged:
-                if not tries_left or not _goes_on(file, now):
+                if not _goes_on(file, now):
                     raise
                 continue
             if _newest(file).transaction <= now.transaction + 1:
@@ -86,7 +86,7 @@ def look(path: Path) -> Looked | None:
 
 def _newest(file: BinaryIO) -> Meta:
     """Raises Damaged, but not for a root that is being written this moment."""
-    for tries_left in (2, 1, 0):
+    for tries_left in reversed(range(_TRIES)):
         try:
             both = metas(os.pread(file.fileno(), _HEAD_BYTES, 0), os.fstat(file.fileno()).st_size)
             return max(both, key=lambda meta: meta.transaction)

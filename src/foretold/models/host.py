@@ -75,6 +75,11 @@ class Host:
         """Whether an engine is loaded and alive, as far as we have heard."""
         return self._running is not None and self._running[0].is_running
 
+    @property
+    def door(self) -> Door | None:
+        """That of the engine that is loaded, as far as we have heard."""
+        return self._running[1] if self._running is not None else None
+
     async def start(self) -> Door:
         """The door of the running engine, started if need be; many may call at once and wait for one start.
 

@@ -9,7 +9,7 @@ import bisect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from foretold.answer import Hit
+from foretold.answers.answer import Hit
 from foretold.outcome import Ended, How, Outcome
 
 # Upper bounds of the time to the end of an answer, in milliseconds; the last bucket has none.

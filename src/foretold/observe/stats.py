@@ -9,7 +9,9 @@ from foretold import __version__
 from foretold.node import Node
 from foretold.observe.counters import BUCKETS_MS
 from foretold.outcome import How
-from foretold.ports import NearStore
+from foretold.stores.memory import MemoryStore
+from foretold.tiers.breaker import Standing
+from foretold.tiers.tier import Tier
 
 
 def stats(node: Node) -> dict[str, Any]:
@@ -23,14 +25,18 @@ def stats(node: Node) -> dict[str, Any]:
         "times": {how.value: counters.how[how].buckets for how in How},
         "ended": {ended.value: count for ended, count in counters.ended.items()},
         "stored": node.keeping.kept,
+        "refreshed": node.flying.refreshing.refreshed,
+        "refresh_failed": node.flying.refreshing.failed,
         "saved_ms": counters.saved_ms,
         "mode": "observe" if node.only_observes else "serve",
         "would_be": {how.value: count for how, count in counters.would_be.items()},
         "would_save_ms": counters.would_save_ms,
-        "flights": len(node.flights),
+        "flights": len(node.flights) - node.lease.following,
         "corrupt": node.tiers.corrupt,
         "routes": _routes(counters.routes),
         "tiers": _tiers(node),
+        "workers": [],
+        "restarts": 0,
     }
 
 
@@ -43,10 +49,16 @@ def _routes(counted: dict[tuple[str, How], int]) -> dict[str, dict[str, int]]:
 
 def _tiers(node: Node) -> list[dict[str, Any]]:
     memory = node.tiers.memory
-    rows = [{"name": memory.name, **asdict(node.tiers.memory_counts), **_size(memory)}]
-    return rows + [{"name": tier.name, **asdict(tier.counts), **_size(tier.store)} for tier in node.tiers.below]
+    row = {"name": memory.name, "reading": Standing.WORKING.value, "writing": Standing.WORKING.value, "opened": 0}
+    rows = [{**row, **asdict(node.tiers.memory_counts), **_size(memory)}]
+    return rows + [_tier(tier) for tier in node.tiers.below]
 
 
-def _size(store: Any) -> dict[str, int]:
-    near: NearStore = store
-    return {"held_bytes": near.held_bytes, "limit_bytes": near.limit_bytes}
+def _tier(tier: Tier) -> dict[str, Any]:
+    """`opened` is how often reading or writing was left out."""
+    standing = {"reading": tier.reading, "writing": tier.writing, "opened": tier.reads.opened + tier.writes.opened}
+    return {"name": tier.name, **standing, **asdict(tier.counts), **_size(tier)}
+
+
+def _size(tier: MemoryStore | Tier) -> dict[str, int]:
+    return {"held_bytes": tier.held_bytes, "limit_bytes": tier.limit_bytes}

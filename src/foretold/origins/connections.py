@@ -7,10 +7,14 @@ unasked answer that is still on its way while the next question goes out; the ti
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import select
+import socket
+import ssl
 from typing import Any
 
+import aiohappyeyeballs
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
@@ -27,6 +31,58 @@ class OneAnswerEach(aiohttp.TCPConnector):
         if isinstance(protocol, Wire):
             protocol.is_resting = True
         super()._release(key, protocol, should_close=should_close)
+
+    async def _wrap_create_connection(
+        self,
+        *args: Any,
+        addr_infos: list[Any],
+        req: aiohttp.ClientRequest,
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - the client gives it by this name
+        client_error: type[Exception] = aiohttp.ClientConnectorError,
+        **kwargs: Any,
+    ) -> tuple[asyncio.Transport, ResponseHandler]:
+        """As the client has it, but that a connected socket becomes a transport even if nobody waits any more."""
+        try:
+            async with asyncio.timeout(timeout.sock_connect):
+                sock = await aiohappyeyeballs.start_connection(
+                    addr_infos=addr_infos,
+                    local_addr_infos=self._local_addr_infos,
+                    happy_eyeballs_delay=self._happy_eyeballs_delay,
+                    interleave=self._interleave,
+                    loop=self._loop,
+                    socket_factory=self._socket_factory,
+                )
+                if kwargs.get("ssl"):
+                    kwargs["ssl_handshake_timeout"] = timeout.sock_connect
+                return await self._carried_on(sock, *args, **kwargs)
+        except ssl.CertificateError as e:
+            raise aiohttp.ClientConnectorCertificateError(req.connection_key, e) from e
+        except ssl.SSLError as e:
+            raise aiohttp.ClientConnectorSSLError(req.connection_key, e) from e
+        except OSError as e:
+            if isinstance(e, TimeoutError) and e.errno is None:
+                raise
+            raise client_error(req.connection_key, e) from e
+
+    async def _carried_on(
+        self, sock: socket.socket, *args: Any, **kwargs: Any
+    ) -> tuple[asyncio.Transport, ResponseHandler]:
+        """A socket as a transport.  Whoever gives up meanwhile closes it, once it is one.
+
+        uvloop cancelled here closes the file and leaves its number to the socket, which closes it again when it is
+        forgotten: by then it is the file of another connection, of the store, of the door.
+        """
+        making = asyncio.ensure_future(self._loop.create_connection(*args, **kwargs, sock=sock))
+        try:
+            return await asyncio.shield(making)
+        except asyncio.CancelledError:
+            making.add_done_callback(_abort_made)
+            raise
+
+
+def _abort_made(making: asyncio.Future[tuple[asyncio.Transport, ResponseHandler]]) -> None:
+    if not making.cancelled() and making.exception() is None:
+        making.result()[0].abort()
 
 
 class Wire(ResponseHandler):

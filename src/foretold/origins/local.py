@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from importlib import metadata
-from typing import Any
+from typing import Any, Protocol
 
 from foretold.contract.events import Splitter
 from foretold.errors import ModelError, OriginCut, OriginUnready, Refused
-from foretold.models.host import Door, Host
+from foretold.models.host import Door
 from foretold.models.manifest import Manifest
 from foretold.origins.engine_call import EngineAway, EngineCall, EngineSilent, Patience
 from foretold.origins.fields import engine_body, wants_json
@@ -29,18 +29,39 @@ _JSON = [("content-type", "application/json")]
 _EVENTS = [("content-type", "text/event-stream; charset=utf-8")]
 
 
+class Doorkeeper(Protocol):
+    """Whoever starts the engine: its host, or another process that has the host."""
+
+    async def start(self) -> Door:
+        """Raises ModelError."""
+        ...
+
+    async def condemn(self, door: Door, why: str) -> None: ...
+
+
+class Slots(Protocol):
+    """As many answers as the engine makes at once."""
+
+    async def acquire(self) -> object: ...
+
+    def release(self) -> None: ...
+
+
 class LocalOrigin:
     """Answers chat and text completions.  The host is the caller's: closing the origin does not stop it."""
 
     limits_answers = True
 
-    def __init__(self, host: Host, manifest: Manifest, *, patience: Patience = PATIENCE):
+    def __init__(
+        self, host: Doorkeeper, manifest: Manifest, *, patience: Patience = PATIENCE, slots: Slots | None = None
+    ):
+        """`slots` are those of the engine, where other processes use it too."""
         self.name = manifest.name
         self.engine = _engine()
         self._host = host
         self.manifest = manifest
         self._patience = patience
-        self._slots = asyncio.Semaphore(manifest.parallel)
+        self._slots: Slots = asyncio.Semaphore(manifest.parallel) if slots is None else slots
 
     async def fetch(self, asked: Asked, forwarded: Forwarded) -> Incoming:
         """The answer once its first tokens are here, always a stream; or why the engine does not take the question."""
@@ -118,7 +139,7 @@ class LocalOrigin:
 class Slot:
     """A taken slot of the engine and the call it is used for; both are given back together, once."""
 
-    def __init__(self, slots: asyncio.Semaphore):
+    def __init__(self, slots: Slots):
         self.call: EngineCall | None = None
         self._slots = slots
         self._is_left = False

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 from msgspec.structs import replace
 
+from foretold.answers.reshaping import LONGEST_AT_ONCE
 from foretold.contract import storable
 from foretold.contract.events import DONE, ends_cleanly, split
 from foretold.errors import OriginCut, OriginError
@@ -16,7 +17,6 @@ from foretold.ports import Asked, Forwarded, Incoming, Origin
 from foretold.projections import chat
 from foretold.projections.fold import NotAnAnswer
 from foretold.projections.predict import answer_of, question_of
-from foretold.reshaping import LONGEST_AT_ONCE
 
 LARGEST_BYTES = 8 * 2**20
 LONGEST_SHOWN = 300

@@ -81,6 +81,7 @@ class Upstream:
         self._connections = connections
         self._proxy = proxy_for(url)
         self._session: aiohttp.ClientSession | None = None
+        self._is_closed = False
 
     async def fetch(self, asked: Asked, forwarded: Forwarded) -> UpstreamAnswer:
         # The total runs from here to the last chunk, so the answer carries the deadline on.
@@ -111,10 +112,13 @@ class Upstream:
         return UpstreamAnswer(self.name, response, idle_s=self._timeouts.idle_s, deadline=deadline)
 
     async def close(self) -> None:
+        self._is_closed = True
         if self._session is not None:
             await self._session.close()
 
     def _open_session(self) -> aiohttp.ClientSession:
+        if self._is_closed:
+            raise OriginUnreachable(f"upstream {self.name!r} is closed: the settings name it no more")
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=OneAnswerEach(limit=self._connections, ttl_dns_cache=30),

@@ -18,7 +18,6 @@ from foretold.dialects.problem import problem
 from foretold.errors import BadCredential, ForetoldError, NotFound, Refused
 from foretold.node import Node
 from foretold.observe.metrics import CONTENT_TYPE, metrics
-from foretold.observe.stats import stats
 from foretold.ports import Request
 from foretold.purging import KINDS, Purging
 from foretold.server.bodies import Bodies, Receive
@@ -43,14 +42,19 @@ class Admin:
         *,
         token: str,
         is_ready: Callable[[], bool],
-        reload: Callable[[], dict[str, object]],
+        stats: Callable[[], Awaitable[dict[str, Any]]],
+        reload: Callable[[], Awaitable[dict[str, object]]],
     ):
-        """`reload` reads the settings anew and says what changed; it raises ConfigError."""
+        """`stats` tells the counts of the whole node, whichever process of it is asked.
+
+        `reload` reads the settings anew and says what changed; it raises ConfigError.
+        """
         self._node = node
         self._purging = purging
         self._bodies = bodies
         self._token = token.encode()
         self._is_ready = is_ready
+        self._tell_stats = stats
         self._reload = reload
         self.doors = (
             Door("GET", "/-/health", True, self._health),
@@ -102,10 +106,10 @@ class Admin:
         return _json({"ready": ready}, status=200 if ready else 503)
 
     async def _stats(self, request: Request, body: bytes) -> Reply:
-        return _json(stats(self._node))
+        return _json(await self._tell_stats())
 
     async def _metrics(self, request: Request, body: bytes) -> Reply:
-        text = metrics(self._node)
+        text = metrics(await self._tell_stats())
         return 200, _headers(CONTENT_TYPE), text
 
     async def _record(self, request: Request, body: bytes) -> Reply:
@@ -122,7 +126,7 @@ class Admin:
         return _json({"purged": purged.kind, "tag": purged.tag})
 
     async def _reloaded(self, request: Request, body: bytes) -> Reply:
-        return _json(self._reload())
+        return _json(await self._reload())
 
 
 def purge_asked(body: bytes) -> tuple[str, str, str | None]:

@@ -11,14 +11,15 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from foretold.answer import Answer, Hit, RawHeaders, raw
+from foretold.answers.answer import Answer, Hit, RawHeaders, raw
 from foretold.contract.status import CacheStatus
 from foretold.dialects.openai import OpenAI
 from foretold.errors import Ambiguous, ForetoldError, NotKept, OriginError, Overloaded, Refused, TooLarge
 from foretold.memo import Head
-from foretold.node import Node, Prepared
+from foretold.node import Node
 from foretold.outcome import Ended, How, Outcome
 from foretold.ports import Dialect, Request
+from foretold.prepared import Prepared
 from foretold.server.admin import Admin
 from foretold.server.bodies import Bodies, CallerGone, Receive, overloaded
 from foretold.server.cors import cors, preflight
@@ -69,6 +70,7 @@ class App:
             self._node.counters.receive()
             await self._read_before(came.read, receive, send)
             return
+        guard = self._guard
         head = self._node.memo.head(_as_parsed(scope)) if came is None or came.head is None else came.head
         if head is None:
             head = await self._accepted(came, scope, receive, send)
@@ -76,7 +78,7 @@ class App:
                 return
         else:
             self._node.counters.receive()
-        await self._query(head, receive, send)
+        await self._query(head, guard, scope, receive, send)
 
     async def _accepted(self, came: Came | None, scope: Scope, receive: Receive, send: Send) -> Head | None:
         """The head of a query, or None once something else was answered."""
@@ -120,7 +122,8 @@ class App:
         finally:
             self._bodies.release(read.body_bytes)
 
-    async def _query(self, head: Head, receive: Receive, send: Send) -> None:
+    async def _query(self, head: Head, guard: Guard, scope: Scope, receive: Receive, send: Send) -> None:
+        """A query whose head this guard has accepted."""
         began_ms = time.monotonic() * 1000
         try:
             body = await self._bodies.read(receive)
@@ -132,9 +135,19 @@ class App:
             return
         outcome = Outcome(began_ms)
         try:
-            await self._answer(head, body, outcome, receive, send)
+            now = head if guard is self._guard else await self._accepted_now(head, outcome, scope, send)
+            if now is not None:
+                await self._answer(now, body, outcome, receive, send)
         finally:
             self._bodies.release(len(body))
+
+    async def _accepted_now(self, head: Head, outcome: Outcome, scope: Scope, send: Send) -> Head | None:
+        """The head by the settings that came into force while its body came; None once it was refused."""
+        try:
+            return self._guard.head_of(self._guard.request_of(scope))
+        except ForetoldError as error:
+            await self._tell(error, head.dialect, head.cors, outcome, send)
+            return None
 
     async def _answer(self, head: Head, body: bytes, outcome: Outcome, receive: Receive, send: Send) -> None:
         try:
@@ -233,14 +246,14 @@ class App:
                 # Callers get no names of files or processes; whoever runs the node does.
                 _log.warning("%s: %s", error, error.__cause__)
             code = error.code_here if isinstance(error, Refused) else error.code
-            status = CacheStatus(detail=code)
+            status = CacheStatus(detail="backoff" if error.is_echo else code)
         outcome.detail = status.detail
         outcome.status = error.status_here if isinstance(error, Refused) else error.status
         kind, body = dialect.tell(error)
         headers = [("content-type", kind), ("cache-status", str(status)), ("cache-control", "no-store")]
         if outcome.status == 401:
             headers.append(("www-authenticate", "Bearer"))
-        if isinstance(error, Overloaded):
+        if isinstance(error, Overloaded) or error.is_echo:
             headers.append(("retry-after", "1"))
         if isinstance(error, NotKept):
             headers.append(("x-should-retry", "false"))  # OpenAI's clients ask a 504 again

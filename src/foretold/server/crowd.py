@@ -101,7 +101,7 @@ class Crowd:
             if taken - before >= LEAST_TAKEN_BYTES:
                 self._taken[connection] = (taken, now_s)
             elif now_s - since_s >= self._write_timeout_s:
-                _reset(connection.transport)
+                reset(connection.transport)
         self._next_look = None
         if self._here or self._leaving:
             self._look_later(loop)
@@ -114,7 +114,7 @@ def _taken_bytes(transport: asyncio.Transport) -> int:
     return acknowledged
 
 
-def _reset(transport: asyncio.Transport) -> None:
+def reset(transport: asyncio.Transport) -> None:
     """Ends a connection with all that is unsent, of which the kernel holds more than we do."""
     transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     transport.abort()

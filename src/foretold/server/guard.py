@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from foretold.answer import lines_of, raw
+from foretold.answers.answer import lines_of, raw
 from foretold.contract.aliases import read_controls
 from foretold.contract.controls import split_query
 from foretold.contract.namespace import presented

@@ -19,11 +19,12 @@ from typing import Any, NamedTuple
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from foretold.answer import Hit, RawHeaders, lines_of
+from foretold.answers.answer import Hit, RawHeaders, lines_of
 from foretold.errors import ForetoldError
 from foretold.memo import Head, Memo, Plain
-from foretold.node import Node, Prepared
+from foretold.node import Node
 from foretold.outcome import Outcome
+from foretold.prepared import Prepared
 from foretold.server.bodies import Bodies
 from foretold.server.protocol import BODY_GRACE_S, LimitedProtocol
 
@@ -188,6 +189,11 @@ class Peek(LimitedProtocol):
             # It counts as every request does whose caller leaves before its body is whole.
             super().data_received(self._let_go())
         super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        if self._held:
+            super().data_received(self._let_go())  # it has begun: it may end
+        super().shutdown()
 
     def _is_between_requests(self) -> bool:
         cycle = self.cycle

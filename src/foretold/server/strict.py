@@ -17,6 +17,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from foretold.errors import ForetoldError, Overloaded
+from foretold.server.closing import CloseDelimited
 from foretold.server.forms import check_form, without_upgrade
 from foretold.server.refusals import TOO_SPARSE, fault_of, written
 
@@ -131,6 +132,8 @@ class StrictProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         self._answering = cycle
+        if cycle.scope["http_version"] == "1.0":
+            cycle.__class__ = CloseDelimited
         super()._start_asgi_task(cycle, app)
 
     def _refuse(self, error: ForetoldError) -> None:

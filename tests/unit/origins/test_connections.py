@@ -48,3 +48,16 @@ def test_every_attribute_we_read_is_set_by_the_client():
         assert f"self.{name}" in source, f"ResponseHandler.{name} is gone"
     assert "self._parser.feed_eof()" in source
     assert isinstance(Wire.should_close, property)
+
+
+def test_every_connection_is_made_where_we_make_it():
+    source = inspect.getsource(aiohttp.TCPConnector)
+    theirs = inspect.signature(aiohttp.TCPConnector._wrap_create_connection)
+
+    assert list(inspect.signature(OneAnswerEach._wrap_create_connection).parameters) == list(theirs.parameters)
+    assert (
+        source.count("self._loop.create_connection(") == 2
+    )  # in `_wrap_create_connection`, and for a proxy of TLS in TLS
+    assert "sock = await aiohappyeyeballs.start_connection(" in inspect.getsource(
+        aiohttp.TCPConnector._wrap_create_connection
+    )

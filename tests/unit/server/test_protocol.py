@@ -9,6 +9,7 @@ import uvicorn
 from uvicorn.protocols.http import flow_control
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from foretold.server.closing import CloseDelimited
 from foretold.server.peek import Peek
 
 PINNED = "0.54.0"
@@ -29,6 +30,7 @@ EXTENDED = (
     "on_message_complete",
     "on_response_complete",
     "_start_asgi_task",
+    "shutdown",
 )
 SET = (
     "connections",
@@ -80,8 +82,21 @@ def test_every_method_we_call_is_one_the_server_has():
 def test_every_attribute_of_a_running_request_that_we_use_is_set_by_the_server():
     source = inspect.getsource(RequestResponseCycle.__init__)
 
-    for name in ("disconnected", "keep_alive", "message_event", "response_complete", "response_started"):
+    for name in (
+        "chunked_encoding",
+        "disconnected",
+        "expected_content_length",
+        "keep_alive",
+        "message_event",
+        "response_complete",
+        "response_started",
+        "scope",
+        "transport",
+    ):
         assert f"self.{name}" in source, f"RequestResponseCycle.{name} is gone"
+    for name in ("run_asgi", "send"):
+        ours, theirs = (inspect.signature(getattr(kind, name)) for kind in (CloseDelimited, RequestResponseCycle))
+        assert list(ours.parameters) == list(theirs.parameters), f"RequestResponseCycle.{name} takes other arguments"
 
 
 def test_the_newest_waiting_request_is_at_the_left_of_the_servers_queue():

@@ -6,7 +6,7 @@
  */
 
 import { isObject } from "./canonical.js";
-import { NONE, cacheControl, controls, isLabel, ownControls, stricter, ttlS } from "./controls.js";
+import { MAX_TOLD, NONE, cacheControl, controls, isLabel, ownControls, stricter, ttlS } from "./controls.js";
 import { CEILING_S } from "./freshness.js";
 import { ignoredNames } from "./inputs.js";
 import { trimmed } from "./query.js";
@@ -39,12 +39,24 @@ export function readControls(headers, inQuery = [], { chance = 0 } = {}) {
   return settled;
 }
 
-/** The controls of LiteLLM's body member `cache`; only an object is one. */
+/**
+ * The controls of LiteLLM's body member `cache`; only an object is one.
+ *
+ * Members may be many: those that can't be read are passed over once enough are told.
+ */
 export function bodyControls(value) {
   if (!isObject(value)) return NONE;
-  return Object.entries(value).reduce((settled, [name, said]) => stricter(settled, bodyControl(name, said)), NONE);
+  let settled = NONE;
+  const unread = [];
+  for (const [name, said] of Object.entries(value)) {
+    const wish = bodyControl(name, said);
+    if (wish !== null) settled = stricter(settled, wish);
+    else if (unread.length < MAX_TOLD) unread.push(TELLABLE.test(name) ? `cache.${name}` : "cache");
+  }
+  return unread.length > 0 ? stricter(settled, controls({ ignoredAliases: unread })) : settled;
 }
 
+/** What a member asks; null if it can't be read. */
 function bodyControl(name, said) {
   if (name === "no-cache" && typeof said === "boolean") return controls({ noCache: said });
   if (name === "no-store" && typeof said === "boolean") return controls({ noStore: said });
@@ -52,7 +64,7 @@ function bodyControl(name, said) {
   if (["ttl", "s-maxage", "s-max-age"].includes(name) && isWhole(said) && said >= 0 && said <= CEILING_S) {
     return controls(name === "ttl" ? { storeTtlS: said } : { maxAgeS: said });
   }
-  return unread(TELLABLE.test(name) ? `cache.${name}` : "cache");
+  return null;
 }
 
 function isWhole(said) {

@@ -15,7 +15,7 @@ export const OWN = ["foretold-ttl", "foretold-tags", "foretold-sample", "foretol
 export const MAX_SAMPLE = 99;
 export const MAX_LABEL = 256;
 export const MAX_NESTED = 8;
-// So many unreadable aliases are told of.
+// So many unreadable aliases are remembered.
 export const MAX_TOLD = 8;
 
 const DIGITS = /^[0-9]{1,15}$/;

@@ -88,10 +88,25 @@ export function upstreamLifetimes(headers, lifetimes, { sharedScope, keyed, nowM
     const dateS = httpDateS(headers.get("date") ?? "") || Math.floor(nowMs / 1000);
     allowedS = httpDateS(headers.get("expires")) - dateS;
   } else {
-    return lifetimes;
+    return withWindowsOf(directives, lifetimes);
   }
   if (allowedS <= ageOf(headers.get("age"))) return null;
-  return { ...lifetimes, fresh_s: Math.min(lifetimes.fresh_s, allowedS) };
+  return withWindowsOf(directives, { ...lifetimes, fresh_s: Math.min(lifetimes.fresh_s, allowedS) });
+}
+
+/** Stale windows no longer than an upstream allows (RFC 9111 section 5.2.2.2, RFC 5861). */
+function withWindowsOf(directives, lifetimes) {
+  if (directives.has("must-revalidate")) {
+    return { ...lifetimes, stale_while_revalidate_s: 0, stale_if_error_s: 0 };
+  }
+  const bounded = { ...lifetimes };
+  for (const [name, member] of [
+    ["stale-while-revalidate", "stale_while_revalidate_s"],
+    ["stale-if-error", "stale_if_error_s"],
+  ]) {
+    if (directives.has(name)) bounded[member] = Math.min(bounded[member], secondsOf(directives.get(name)));
+  }
+  return bounded;
 }
 
 function usableS(lifetimes) {

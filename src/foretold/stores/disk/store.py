@@ -109,8 +109,14 @@ class DiskStore:
                 f"and {len(self._writer.jobs)} writes with it"
             )
             return
-        with self._gate:
+        # A thread that reads may be blocked within, by the disk.
+        if not await asyncio.get_running_loop().run_in_executor(None, self._gate.acquire, True, self._patience_s):
+            self._tell("the disk store's reader is blocked by a slow disk: it is left")
+            return
+        try:
             opened, self._writer.opened = self._writer.opened, None
+        finally:
+            self._gate.release()
         if opened is not None:
             opened.close()
 

@@ -275,3 +275,14 @@ async def test_processes_that_replace_and_evict_each_others_bodies_see_only_whol
     named = [name for name in store.scan() if len(store.get_now(name)) > 64 * 1024]
     assert len(list((tmp_path / "bodies").glob("*/*"))) == len(named)
     await store.close()
+
+
+async def test_a_reader_that_the_disk_blocks_keeps_no_end_waiting(tmp_path):
+    told = []
+    store = DiskStore(tmp_path, LIMIT_BYTES, now_ms=lambda: 0, tell=told.append, patience_s=0.2)
+
+    with store._gate:
+        await asyncio.wait_for(store.close(), 10)
+
+    assert told == ["the disk store's reader is blocked by a slow disk: it is left"]
+    await store.close()

@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 from foretold.errors import StoreError
-from foretold.keeping import Keeping
 from foretold.ports import Put
 from foretold.stores.disk import DiskStore
 from foretold.stores.disk.jobs import QUEUE_BYTES
 from foretold.stores.memory import MemoryStore
-from foretold.tier import Tier
-from foretold.tiers import Tiers
+from foretold.tiers.keeping import Keeping
+from foretold.tiers.order import Tiers
+from foretold.tiers.tier import Tier
 from tests.fakes.records import NAMESPACE, SECRET, record
 from tests.waiting import until
 

@@ -1,0 +1,43 @@
+"""The edge with Pulumi: set accountId, zoneId and routePattern, then `pulumi up`.
+
+Secrets of the Worker are the stack's secrets whose names stand in `secretNames`, a list:
+
+    pulumi config set --secret UPSTREAM_KEY …
+    pulumi config set --path 'secretNames[0]' UPSTREAM_KEY
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pulumi
+
+from foretold.deploy.describing import bundled_entry
+from foretold.deploy.modules import collect
+from foretold.deploy.plan import Bucket, Edge, Route, Script
+from foretold.deploy.pulumi import EdgePredictions
+
+config = pulumi.Config()
+
+entry = config.get("entry")
+modules = collect(Path(entry) if entry else bundled_entry())
+bucket = config.get("bucket")
+edge = Edge(
+    account_id=config.require("accountId"),
+    script=Script(
+        name=config.get("scriptName") or "prediction-worker",
+        main_module=modules[0].name,
+        modules=modules,
+        compatibility_date="2026-04-01",
+        compatibility_flags=("enable_request_signal",),
+        bucket=Bucket(name=bucket) if bucket else None,
+        ai="AI" if config.get_bool("workersAi") else None,
+    ),
+    route=Route(zone_id=config.require("zoneId"), pattern=config.require("routePattern")),
+)
+names: list[str] = config.get_object("secretNames") or []
+made = EdgePredictions("predictions", edge, secrets={name: config.require_secret(name) for name in names})
+
+pulumi.export("kv_namespace_id", made.kv_namespace_id)
+pulumi.export("worker_script_name", made.worker_script_name)
+pulumi.export("worker_route_pattern", made.worker_route_pattern)

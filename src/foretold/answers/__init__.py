@@ -1,0 +1,1 @@
+"""From records and flights to what goes to a caller."""

@@ -1,0 +1,90 @@
+"""An answer on its way in the other shape than it came in (rules P1 and P3): all of it, or an error."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import NamedTuple
+
+from foretold.contract.events import DONE, split
+from foretold.errors import OriginCut, OriginError
+from foretold.projections import shapes, verbatim
+from foretold.projections.fold import NotAnAnswer
+
+LONGEST_AT_ONCE = 256 * 1024
+"""Bytes of the longest answer that is read or reshaped on the event loop; longer ones would hold up all others."""
+
+
+class Reshaped(NamedTuple):
+    """`kind` is the content type, None where the answer goes out as it came."""
+
+    status: int
+    kind: str | None
+    body: bytes
+
+
+class Shapes:
+    """The other shapes of one answer, each made once for all who want it."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[str, bool], Reshaped | asyncio.Task[Reshaped]] = {}
+
+    async def of(self, body: bytes, operation: str, *, wanted: str, usage: bool) -> Reshaped:
+        """As `reshaped`; the body is the same each time."""
+        place = (wanted, usage)
+        made = self._made.get(place)
+        if made is None and len(body) <= LONGEST_AT_ONCE:
+            made = self._made[place] = reshaped(body, operation, wanted=wanted, usage=usage)
+        elif made is None:
+            made = asyncio.create_task(asyncio.to_thread(reshaped, body, operation, wanted=wanted, usage=usage))
+            # Whoever waits may leave; what went wrong was then told to nobody, and needn't be.
+            made.add_done_callback(lambda task: task.cancelled() or task.exception())
+            self._made[place] = made
+        return await asyncio.shield(made) if isinstance(made, asyncio.Task) else made
+
+
+def reshaped(body: bytes, operation: str, *, wanted: str, usage: bool) -> Reshaped:
+    """A whole answer as a transcript, or a transcript as a whole answer.
+
+    An error that was told with 200 stays what the origin said: as it came if it came whole, as the body of a 502 if it
+    broke off a stream.  Raises OriginCut for half an answer, OriginError for what is none of its dialect.
+    """
+    return _as_transcript(body, operation, usage=usage) if wanted == "events" else _as_whole(body, operation)
+
+
+def _as_transcript(body: bytes, operation: str, *, usage: bool) -> Reshaped:
+    answer = verbatim.object_in(body)
+    if answer is not None and answer.get("error") is not None:
+        return Reshaped(200, None, body)
+    try:
+        told = shapes.events(operation, body, shape="whole", usage=usage)
+    except (ValueError, KeyError, TypeError):
+        raise _no_answer() from None
+    return Reshaped(200, shapes.EVENT_STREAM, told)
+
+
+def _as_whole(body: bytes, operation: str) -> Reshaped:
+    try:
+        events, _ = split(body)
+    except UnicodeDecodeError:
+        raise _no_answer() from None
+    # Whoever streams reads up to the first [DONE]; what an origin says behind it is no part of the answer.
+    told = list(itertools.takewhile(lambda event: event.data != DONE, events))
+    is_all = len(told) < len(events)
+    try:
+        answer = shapes.WHOLE_OF[operation](told)
+    except (NotAnAnswer, KeyError, TypeError):
+        raise (_no_answer() if is_all else _half()) from None
+    if answer.get("error") is not None:
+        return Reshaped(502, shapes.JSON, verbatim.written({"error": answer["error"]}))
+    if not is_all:
+        raise _half()
+    return Reshaped(200, shapes.JSON, verbatim.written(answer))
+
+
+def _half() -> OriginError:
+    return OriginCut("the origin's stream ended without its last event, [DONE]: what came is not all of the answer")
+
+
+def _no_answer() -> OriginError:
+    return OriginError("the origin's answer is not one of its dialect: it can't be given in the shape asked for")

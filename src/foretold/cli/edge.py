@@ -1,0 +1,90 @@
+"""`foretold edge`"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+
+@click.group("edge", short_help="What other tools need of an edge.")
+def command() -> None:
+    """What other tools need of the edge that edge.toml describes.
+
+    \b
+    Examples:
+      foretold edge export wrangler
+    """
+
+
+@command.group("export", short_help="The description in another tool's form.")
+def export() -> None:
+    """The description in another tool's form.
+
+    \b
+    Examples:
+      foretold edge export wrangler --output wrangler.jsonc
+    """
+
+
+@export.command("wrangler")
+@click.option(
+    "--edge",
+    "edge_file",
+    type=click.Path(path_type=Path),
+    default=Path("edge.toml"),
+    help="What to export; ./edge.toml by default.",
+)
+@click.option("--kv-namespace-id", help="The namespace's id; without it the account is asked for it.")
+@click.option("--output", type=click.Path(path_type=Path), help="The file to write; stdout without it.")
+def wrangler(edge_file: Path, kv_namespace_id: str | None, output: Path | None) -> None:
+    """A wrangler.jsonc that is equal to the plan, for `wrangler deploy` and `wrangler dev`.
+
+    Secrets are not in it; those that the Worker has stay.
+
+    \b
+    Examples:
+      foretold edge export wrangler > wrangler.jsonc
+      foretold edge export wrangler --kv-namespace-id 0f2ac74b498b48028cb68387c421e279 --output wrangler.jsonc
+    """
+    from foretold.deploy.describing import describe_without_secrets
+    from foretold.deploy.rules import check_id
+    from foretold.deploy.settings import load_edge
+    from foretold.deploy.wrangler import wrangler_jsonc
+
+    settings = load_edge(edge_file)
+    edge = describe_without_secrets(settings, folder=edge_file.parent)
+    if kv_namespace_id is None:
+        kv_namespace_id = _namespace_id(edge_file)
+    check_id(kv_namespace_id, "KV namespace")
+    entry = edge.script.modules[0].file
+    assert entry is not None
+    folder = output.parent if output is not None else Path()
+    text = wrangler_jsonc(
+        edge,
+        main=Path(os.path.relpath(entry, folder)).as_posix(),
+        kv_namespace_id=kv_namespace_id,
+        secret_names=tuple(source.name for source in settings.secrets),
+    )
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        output.write_text(text)
+
+
+def _namespace_id(edge_file: Path) -> str:
+    from foretold.cli.deploy import with_account
+    from foretold.deploy.account import Account
+    from foretold.deploy.plan import Edge
+    from foretold.errors import DeployError
+
+    found: list[str | None] = []
+
+    def act(account: Account, edge: Edge) -> None:
+        found.append(account.read(edge).kv_namespace_id)
+
+    with_account(edge_file, act, with_secrets=False)
+    if found[0] is None:
+        raise DeployError("the account has no such KV namespace yet: apply first, or give --kv-namespace-id")
+    return found[0]

@@ -1,0 +1,94 @@
+"""From `edge.toml`, the Worker's files and the secrets to a description."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from foretold.deploy.modules import collect
+from foretold.deploy.plan import (
+    Analytics,
+    Bucket,
+    Domain,
+    Edge,
+    KvNamespace,
+    RateLimit,
+    Route,
+    Script,
+    Secret,
+    Variable,
+)
+from foretold.deploy.settings import EdgeSettings, SecretSource
+from foretold.errors import ConfigError
+
+ENTRY = "prediction_worker.js"
+# The binding in which the Worker looks for its settings, as JSON.
+SETTINGS = "FORETOLD_SETTINGS"
+_PLACES = (Path(__file__).parent / "worker", Path(__file__).parents[3] / "worker" / "src")
+
+
+def describe(settings: EdgeSettings, *, folder: Path) -> Edge:
+    """The whole deployment, its secrets among it; `folder` is where relative paths begin.  Raises ConfigError."""
+    return _edge(settings, folder, secrets=tuple(_secret(source) for source in settings.secrets))
+
+
+def describe_without_secrets(settings: EdgeSettings, *, folder: Path) -> Edge:
+    """For what sends none: they need not be at hand.  Raises ConfigError."""
+    return _edge(settings, folder, secrets=())
+
+
+def bundled_entry() -> Path:
+    """The Worker that comes with this program.  Raises ConfigError if there is none."""
+    for place in _PLACES:
+        if (place / ENTRY).is_file():
+            return place / ENTRY
+    raise ConfigError("this installation has no Worker of its own: name yours with `entry` in [worker]")
+
+
+def _edge(settings: EdgeSettings, folder: Path, *, secrets: tuple[Secret, ...]) -> Edge:
+    worker, route, domain = settings.worker, settings.route, settings.domain
+    account_id = settings.account_id or os.environ.get("CLOUDFLARE_ACCOUNT_ID", "")
+    if not account_id:
+        raise ConfigError("no account is named: set `account_id` in edge.toml, or CLOUDFLARE_ACCOUNT_ID")
+    entry = folder / worker.entry if worker.entry else bundled_entry()
+    modules = collect(entry)
+    limit = settings.rate_limit
+    return Edge(
+        account_id=account_id,
+        script=Script(
+            name=worker.name,
+            main_module=modules[0].name,
+            modules=modules,
+            compatibility_date=worker.compatibility_date,
+            compatibility_flags=worker.compatibility_flags,
+            kv=KvNamespace(title=settings.kv.title),
+            bucket=Bucket(name=settings.r2.bucket, expire_days=settings.r2.expire_days) if settings.r2.bucket else None,
+            ai="AI" if settings.ai.enabled else None,
+            rate_limit=RateLimit(namespace_id=str(limit.namespace_id), requests=limit.requests, period_s=limit.period_s)
+            if limit.requests
+            else None,
+            analytics=Analytics(dataset=settings.analytics.dataset) if settings.analytics.dataset else None,
+            variables=_variables(settings),
+            secrets=secrets,
+            logs=worker.logs,
+        ),
+        route=Route(zone_id=route.zone_id, pattern=route.pattern) if route.pattern else None,
+        domain=Domain(zone_id=domain.zone_id, hostname=domain.hostname) if domain.hostname else None,
+        workers_dev=worker.workers_dev,
+    )
+
+
+def _variables(settings: EdgeSettings) -> tuple[Variable, ...]:
+    found = [Variable(name=name, text=text) for name, text in settings.variables]
+    if settings.settings:
+        told = json.dumps(settings.settings, ensure_ascii=False, separators=(",", ":"))
+        found.append(Variable(name=SETTINGS, text=told))
+    return tuple(found)
+
+
+def _secret(source: SecretSource) -> Secret:
+    try:
+        return Secret(name=source.name, text=source.read())
+    except ValueError as e:
+        raise ConfigError(f"the secret {source.name} is not at hand: {e}") from None

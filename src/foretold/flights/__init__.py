@@ -1,0 +1,1 @@
+"""One run of an origin for all who ask the same: from take-off to what lands, and what is left of it."""

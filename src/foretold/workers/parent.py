@@ -1,0 +1,207 @@
+"""The parent of the workers: it serves nothing itself, and goes on whatever becomes of them.
+
+It holds the listening socket and the hosts of local models, starts workers and starts them again, and passes on what
+concerns all: signals, settings read anew, counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from foretold.config.settings import Config
+from foretold.errors import ForetoldError
+from foretold.models.configured import LocalModel
+from foretold.models.manifest import Manifest
+from foretold.observe.summing import ended, summed
+from foretold.workers.beginning import Beginning, Given, config_of
+from foretold.workers.channel import ChannelClosed
+from foretold.workers.seat import Seat
+from foretold.workers.slots import EngineSlots
+
+STATS_S = 1.0
+RELOAD_S = 10.0
+# Beyond the time that running answers have: then whoever still runs is killed.
+GRACE_S = 5.0
+
+
+class WorkerSilent(ForetoldError):
+    status = 504
+    code = "worker_silent"
+    retryable = True
+
+
+class Parent:
+    def __init__(
+        self,
+        config: Config,
+        listening: socket.socket,
+        *,
+        text: str,
+        given: Given,
+        url: str,
+        read: Callable[[], str],
+        data: Path,
+        models: Sequence[LocalModel],
+        logs_queries: bool,
+        tell: Callable[[str], None],
+        now_s: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ):
+        """`text` are the settings that `config` was made of, with what was `given` instead, `read` gives them as they are written now; `tell` takes
+        lines for whoever runs the node.
+        """
+        self.listening = listening
+        self.is_stopping = False
+        self.tell = tell
+        self._config = config
+        self._first = self._now = text
+        self._given = given
+        self._url = url
+        self._read = read
+        self._data = data
+        self._logs_queries = logs_queries
+        self._models = {model.manifest.name: model for model in models}
+        self._slots = {model.manifest.name: EngineSlots(model.manifest.parallel) for model in models}
+        self._reloading = asyncio.Lock()
+        self._gone: dict[str, Any] | None = None
+        self.seats = [Seat(i + 1, self, now_s=now_s, pause=pause) for i in range(config.server.workers)]
+        self._keeping = [asyncio.create_task(seat.keep()) for seat in self.seats]
+
+    @property
+    def manifests(self) -> list[Manifest]:
+        return [model.manifest for model in self._models.values()]
+
+    async def ready(self) -> None:
+        """Returns when all workers serve.  Raises what keeps one of them from it."""
+        await asyncio.gather(*(seat.first for seat in self.seats))
+
+    async def stop(self) -> None:
+        """Lets running answers end, and all workers with them; called again, at once."""
+        self.is_stopping = True
+        self.listening.close()
+        for seat in self.seats:
+            seat.signal(signal.SIGTERM)
+
+    async def ended(self) -> None:
+        """Returns when all workers have ended after `stop`, or were killed because they didn't."""
+        waiting = [task for task, seat in zip(self._keeping, self.seats, strict=True) if _still_runs(seat, task)]
+        if waiting:
+            await asyncio.wait(waiting, timeout=self._config.server.drain + GRACE_S)
+        for task, seat in zip(self._keeping, self.seats, strict=True):
+            if _still_runs(seat, task):
+                seat.signal(signal.SIGKILL)
+                await asyncio.wait([task])
+            task.cancel()
+        await asyncio.gather(*self._keeping, return_exceptions=True)
+        for seat in self.seats:
+            if seat.first.done() and not seat.first.cancelled():
+                seat.first.exception()  # looked at: of several that failed, one was told
+
+    async def reload(self) -> dict[str, Any]:
+        """Lets all workers read the settings anew.  Raises ForetoldError; settings that aren't valid change nothing."""
+        async with self._reloading:
+            text = self._read()
+            config_of(text, self._config.file, self._given)
+            self._now = text
+            told = await asyncio.gather(
+                *(self._ask(seat, "reload", within_s=RELOAD_S, text=text) for seat in self.seats if seat.is_ready)
+            )
+        if not told or None in told:
+            raise WorkerSilent(f"a worker did not answer within {RELOAD_S:g} s: it reads the settings when it goes on")
+        first: dict[str, Any] = told[0]
+        return first
+
+    def beginning(self, *, without_disk: bool) -> dict[str, Any]:
+        told = Beginning(
+            first=self._first,
+            now=self._now,
+            file=str(self._config.file) if self._config.file is not None else None,
+            given=self._given,
+            url=self._url,
+            workers=len(self.seats),
+            data=str(self._data),
+            logs_queries=self._logs_queries,
+            without_disk=without_disk,
+        )
+        made: dict[str, Any] = msgspec.to_builtins(told)
+        return made
+
+    async def answer(self, seat: Seat, what: str, members: dict[str, Any]) -> Any:
+        match what:
+            case "stats":
+                return await self._stats()
+            case "reload":
+                return await self.reload()
+            case "door":
+                door = await self._models[members["model"]].host.start()
+                return {"socket": str(door.socket), "api_key": door.api_key, "pid": door.pid}
+            case "condemn":
+                await self._condemn(**members)
+                return None
+            case "take_slot":
+                await self._slots[members["model"]].take((seat.number, members["ticket"]))
+                return None
+            case "leave_slot":
+                self._slots[members["model"]].leave((seat.number, members["ticket"]))
+                return None
+        raise ForetoldError(f"the parent is not asked for {what!r}")
+
+    def left(self, seat: Seat) -> None:
+        for slots in self._slots.values():
+            slots.leave_all(seat.number)
+        if seat.last_stats is not None:
+            gone = ended(seat.last_stats)
+            self._gone = gone if self._gone is None else summed([self._gone, gone])
+            seat.last_stats = None
+
+    async def _stats(self) -> dict[str, Any]:
+        """The counts of all; of a worker that says nothing, or is gone, those it last told."""
+        told = await asyncio.gather(*(self._ask(seat, "stats", within_s=STATS_S) for seat in self.seats))
+        for seat, one in zip(self.seats, told, strict=True):
+            seat.last_stats = one if one is not None else seat.last_stats
+        living = [seat.last_stats for seat in self.seats if seat.last_stats is not None]
+        if not living:
+            raise WorkerSilent("no worker tells its counts: try again in a moment")
+        counts = summed([*living, *([self._gone] if self._gone is not None else [])])
+        workers = [
+            {
+                "worker": seat.number,
+                "pid": seat.pid,
+                "ready": seat.is_ready,
+                "answered": one is not None,
+                "received": seat.last_stats["received"] if seat.last_stats is not None else 0,
+                "flights": seat.last_stats["flights"] if seat.last_stats is not None else 0,
+                "tiers": [tier["name"] for tier in seat.last_stats["tiers"]] if seat.last_stats is not None else [],
+            }
+            for seat, one in zip(self.seats, told, strict=True)
+        ]
+        return counts | {"workers": workers, "restarts": sum(max(0, seat.starts - 1) for seat in self.seats)}
+
+    async def _ask(self, seat: Seat, what: str, *, within_s: float, **members: Any) -> Any:
+        """Its answer, or None if there is none in time.  Raises what it told."""
+        if seat.channel is None or seat.channel.closed.is_set() or not seat.is_ready:
+            return None
+        try:
+            async with asyncio.timeout(within_s):
+                return await seat.channel.ask(what, **members)
+        except (TimeoutError, ChannelClosed):
+            return None
+
+    async def _condemn(self, model: str, socket: str, why: str) -> None:
+        """If the engine has been started anew meanwhile, nothing: its door is another."""
+        host = self._models[model].host
+        door = host.door
+        if door is not None and str(door.socket) == socket:
+            await host.condemn(door, why)
+
+
+def _still_runs(seat: Seat, task: asyncio.Task[None]) -> bool:
+    return not task.done() and seat.process is not None and seat.process.returncode is None

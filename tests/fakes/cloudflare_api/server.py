@@ -1,0 +1,174 @@
+"""The door: who asks, may they, how often; every call is recorded, and any can be made to fail or to break off."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from tests.fakes.cloudflare_api import kv, r2, workers, wrangler_calls, zones
+from tests.fakes.cloudflare_api.asking import THINGS, answer
+from tests.fakes.cloudflare_api.things import ACCOUNT_ID, Refusal, Things, Token
+
+ROOT = "/client/v4"
+CALLS_IN_FIVE_MINUTES = 1200
+
+# The permission that a path needs, as the name of a group without its last word.
+_NEEDS = (
+    (r"/user/tokens/verify|/accounts/\w+/tokens/verify", ""),
+    (r"/user/tokens/\w+", "API Tokens"),
+    (r"/accounts/\w+/storage/kv/.*", "Workers KV Storage"),
+    (r"/accounts/\w+/r2/.*", "Workers R2 Storage"),
+    (r"/accounts/\w+/workers/.*", "Workers Scripts"),
+    (r"/zones/\w+/workers/routes.*", "Workers Routes"),
+    (r"/zones/\w+", "Zone"),
+)
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    method: str
+    path: str
+    query: dict[str, str]
+    body: bytes
+    status: int
+
+    @property
+    def is_write(self) -> bool:
+        return self.method != "GET"
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path} {self.status}"
+
+
+@dataclass
+class _Trouble:
+    """At the call of this number, counted from when it was ordered."""
+
+    at: int
+    what: Refusal | str
+
+
+class CloudflareApi:
+    def __init__(self) -> None:
+        self.begin_anew()
+        self._app = web.Application(middlewares=[self._door], client_max_size=128 * 2**20)
+        self._app[THINGS] = lambda: self.things
+        for part in (kv, r2, workers, wrangler_calls, zones):
+            self._app.router.add_routes(part.routes(ROOT))
+        self._runner = web.AppRunner(self._app, access_log=None)
+        self._port = 0
+
+    def begin_anew(self) -> None:
+        """An empty account, no call made, no trouble ordered."""
+        self.things = Things()
+        self.calls: list[Call] = []
+        self.calls_left = CALLS_IN_FIVE_MINUTES
+        self._troubles: list[_Trouble] = []
+        self._counted = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}{ROOT}"
+
+    @property
+    def writes(self) -> list[Call]:
+        return [call for call in self.calls if call.is_write]
+
+    def fail(self, at: int, *, status: int, code: int, message: str = "something is wrong") -> None:
+        """The call of this number, the next being 1, is refused."""
+        self._troubles.append(_Trouble(self._counted + at, Refusal(status, code, message)))
+
+    def cut_before(self, at: int) -> None:
+        """The call of this number is not even looked at, and its connection breaks."""
+        self._troubles.append(_Trouble(self._counted + at, "before"))
+
+    def cut_after(self, at: int) -> None:
+        """The call of this number takes effect, and its connection breaks before the answer."""
+        self._troubles.append(_Trouble(self._counted + at, "after"))
+
+    def pretend(self, at: int) -> None:
+        """The call of this number is answered as if it had taken effect."""
+        self._troubles.append(_Trouble(self._counted + at, "pretend"))
+
+    async def __aenter__(self) -> CloudflareApi:
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        self._port = self._runner.addresses[0][1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._runner.cleanup()
+
+    @web.middleware
+    async def _door(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        self._counted += 1
+        trouble = next((t.what for t in self._troubles if t.at == self._counted), None)
+        if trouble == "before":
+            return self._cut(request)
+        content = await request.read()
+        try:
+            if isinstance(trouble, Refusal):
+                raise trouble
+            self._admit(request)
+            response = answer({"id": "x"}) if trouble == "pretend" else await handler(request)
+        except Refusal as refusal:
+            response = _refused(refusal)
+        except web.HTTPNotFound:
+            response = _refused(Refusal(404, 7000, "No route for that URI"))
+        except web.HTTPMethodNotAllowed:
+            response = _refused(Refusal(405, 7001, f"Method {request.method} not available for that URI."))
+        path = request.path.removeprefix(ROOT)
+        self.calls.append(Call(request.method, path, dict(request.query), content, response.status))
+        return self._cut(request) if trouble == "after" else response
+
+    def _admit(self, request: web.Request) -> None:
+        if self.calls_left <= 0:
+            raise Refusal(429, 971, "Please wait and consider throttling your request speed")
+        self.calls_left -= 1
+        scheme, _, text = request.headers.get("authorization", "").partition(" ")
+        if scheme != "Bearer" or not text:
+            raise Refusal(400, 6003, "Invalid request headers")
+        token = self.things.tokens.get(text)
+        if token is None or token.status != "active":
+            raise Refusal(401, 1000, "Invalid API Token")
+        path = request.path.removeprefix(ROOT)
+        if not self._may(token, request.method, path):
+            raise Refusal(403, 10000, "Authentication error")
+
+    def _may(self, token: Token, method: str, path: str) -> bool:
+        group = next((group for pattern, group in _NEEDS if re.fullmatch(pattern, path)), None)
+        if group is None:
+            return True
+        parts = path.split("/")
+        if parts[1] == "accounts" and parts[2] != token.account_id:
+            return False
+        if parts[1] == "zones" and parts[2] not in token.zone_ids:
+            return False
+        if not group:
+            return True
+        may = {f"{group} Write"} | ({f"{group} Read"} if method == "GET" else set())
+        if method == "PUT" and path == f"/accounts/{ACCOUNT_ID}/workers/domains":
+            return {"Workers Scripts Write", "Workers Routes Write"} <= token.permissions
+        return bool(may & token.permissions)
+
+    def _cut(self, request: web.Request) -> web.Response:
+        assert request.transport is not None
+        request.transport.abort()
+        return web.Response()
+
+
+def _refused(refusal: Refusal) -> web.Response:
+    told: dict[str, Any] = {
+        "success": False,
+        "errors": [{"code": refusal.code, "message": refusal.message}],
+        "messages": [],
+        "result": None,
+    }
+    headers = {"retry-after": "1"} if refusal.status == 429 else {}
+    return web.json_response(told, status=refusal.status, headers=headers)

@@ -1,0 +1,113 @@
+"""What the accounts hold, and how the API says no."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+ACCOUNT_ID = "023e105f4ecef8ad9ca31a8372d0c353"
+ZONE_ID = "353c0d3272a8ad9ca31a8ecef8023e10"
+ZONE_NAME = "example.com"
+TOKEN = "v1.0-a-token-of-the-tests"
+
+ALL_PERMISSIONS = (
+    "Workers Scripts Write",
+    "Workers KV Storage Write",
+    "Workers R2 Storage Write",
+    "Workers Routes Write",
+    "Zone Read",
+)
+
+
+class Refusal(Exception):
+    """An answer of the API that is an error."""
+
+    def __init__(self, status: int, code: int, message: str):
+        super().__init__(message)
+        self.status, self.code, self.message = status, code, message
+
+
+@dataclass
+class Token:
+    permissions: set[str]
+    status: str = "active"
+    account_id: str = ACCOUNT_ID
+    zone_ids: tuple[str, ...] = (ZONE_ID,)
+
+    def policies(self) -> list[dict[str, Any]]:
+        zoned = {p for p in self.permissions if p.startswith(("Workers Routes", "Zone "))}
+        parts = [
+            (self.permissions - zoned, {f"com.cloudflare.api.account.{self.account_id}": "*"}),
+            (zoned, {f"com.cloudflare.api.account.zone.{z}": "*" for z in self.zone_ids}),
+        ]
+        return [
+            {
+                "id": identity("policy", str(at)),
+                "effect": "allow",
+                "permission_groups": [{"id": identity("group", name), "name": name} for name in sorted(names)],
+                "resources": resources,
+            }
+            for at, (names, resources) in enumerate(parts)
+        ]
+
+
+@dataclass
+class Namespace:
+    id: str
+    title: str
+    values: dict[str, tuple[bytes, dict[str, Any]]] = field(default_factory=dict)
+
+
+@dataclass
+class Bucket:
+    name: str
+    lifecycle: list[dict[str, Any]] = field(default_factory=list)
+    objects: dict[str, bytes] = field(default_factory=dict)
+
+
+@dataclass
+class Script:
+    """`modules` are content type and bytes by name; `secrets` the values that the API never tells."""
+
+    metadata: dict[str, Any]
+    modules: dict[str, tuple[str, bytes]]
+    bindings: list[dict[str, Any]] = field(default_factory=list)
+    secrets: dict[str, str] = field(default_factory=dict)
+    on_workers_dev: bool = True
+    has_previews: bool = True
+    uploads: int = 1
+
+
+@dataclass
+class Things:
+    tokens: dict[str, Token] = field(default_factory=lambda: {TOKEN: Token(set(ALL_PERMISSIONS))})
+    zones: dict[str, str] = field(default_factory=lambda: {ZONE_ID: ZONE_NAME})
+    subdomain: str | None = "quiet-field"
+    namespaces: list[Namespace] = field(default_factory=list)
+    buckets: dict[str, Bucket] = field(default_factory=dict)
+    has_r2: bool = True
+    scripts: dict[str, Script] = field(default_factory=dict)
+    routes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    domains: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def namespace(self, title: str) -> Namespace:
+        return next(n for n in self.namespaces if n.title == title)
+
+    def add_script(self, name: str, **more: Any) -> Script:
+        """A Worker that somebody else has put there."""
+        self.scripts[name] = Script(
+            {"main_module": "worker.js", "compatibility_date": "2026-01-01"},
+            {"worker.js": ("application/javascript+module", b"export default {};")},
+            **more,
+        )
+        return self.scripts[name]
+
+    def add_route(self, pattern: str, script: str | None, zone_id: str = ZONE_ID) -> None:
+        route_id = identity("route", zone_id, pattern)
+        self.routes[route_id] = {"id": route_id, "zone_id": zone_id, "pattern": pattern, "script": script}
+
+
+def identity(*parts: str) -> str:
+    """32 hex digits, the same for the same thing."""
+    return hashlib.sha256("/".join(parts).encode()).hexdigest()[:32]

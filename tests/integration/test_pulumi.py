@@ -1,0 +1,221 @@
+"""The Pulumi program of infra/ under Pulumi's mocks, each binding checked by the official SDK's types, and all of it
+compared with what our own deployer puts into an account from the same description.
+
+The engine and its provider are not here: what they would say of a diff or a replacement is not shown.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foretold.deploy.modules import collect
+from foretold.deploy.plan import Bucket, Edge, Route, Script, Secret
+from tests.edges import apply
+from tests.fakes.cloudflare_api import ACCOUNT_ID, ZONE_ID, CloudflareApi
+from tests.fakes.cloudflare_api.metadata import check_binding
+from tests.fakes.cloudflare_api.things import Refusal
+
+ROOT = Path(__file__).parents[2]
+RECORDER = ROOT / "tests" / "fakes" / "pulumi_program.py"
+
+
+@pytest.fixture(scope="module")
+def entry(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("worker")
+    (folder / "worker.js").write_text('import { answer } from "./parts/answer.js";\nexport default answer;\n')
+    (folder / "parts").mkdir()
+    (folder / "parts" / "answer.js").write_text("export const answer = {};\n")
+    return folder / "worker.js"
+
+
+def _config(entry: Path, **more: str) -> dict[str, str]:
+    given = {
+        "accountId": ACCOUNT_ID,
+        "zoneId": ZONE_ID,
+        "routePattern": "example.com/predict*",
+        "entry": str(entry),
+        "bucket": "prediction-bodies",
+        "workersAi": "true",
+        "secretNames": '["UPSTREAM_KEY"]',
+        "UPSTREAM_KEY": "sk-of-the-upstream",
+    }
+    return {**given, **more}
+
+
+def _run(config: dict[str, str], program: Path = ROOT / "infra" / "__main__.py") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, RECORDER, program, json.dumps({"config": config, "secret": ["UPSTREAM_KEY"]})],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.fixture(scope="module")
+def recorded(entry: Path) -> dict[str, Any]:
+    ended = _run(_config(entry))
+    assert ended.returncode == 0, ended.stderr
+    told: dict[str, Any] = json.loads(ended.stdout)
+    return told
+
+
+def _one(recorded: dict[str, Any], kind: str) -> dict[str, Any]:
+    found = [r for r in recorded["resources"] if r["type"].endswith(f":{kind}")]
+    assert len(found) == 1
+    resource: dict[str, Any] = found[0]
+    return resource
+
+
+def test_it_makes_each_resource_once_and_inside_of_the_component(recorded):
+    kinds = sorted(r["type"].rpartition(":")[2] for r in recorded["resources"])
+
+    assert kinds == [
+        "R2Bucket", "R2BucketLifecycle", "WorkersKvNamespace", "WorkersRoute", "WorkersScript", "WorkersScriptSubdomain",
+    ]  # fmt: skip
+    assert {r["inside"] for r in recorded["resources"]} == {"predictions"}
+
+
+def test_the_ids_that_the_account_gives_flow_on(recorded):
+    bindings = {b["name"]: b for b in _one(recorded, "WorkersScript")["inputs"]["bindings"]["secret"]}
+
+    assert bindings["PREDICTION_CACHE"]["namespaceId"] == "id-of-predictions-kv"
+    assert bindings["PREDICTION_BODIES"]["bucketName"] == "prediction-bodies"
+    assert _one(recorded, "WorkersRoute")["inputs"]["script"] == "prediction-worker"
+
+
+def test_the_script_waits_for_its_stores_and_the_route_for_the_script(recorded):
+    assert _one(recorded, "WorkersScript")["after"] == ["predictions-bucket", "predictions-kv"]
+    assert _one(recorded, "WorkersRoute")["after"] == ["predictions-script"]
+
+
+def test_it_exports_what_other_programs_need(recorded):
+    assert recorded["exports"] == {
+        "kv_namespace_id": "id-of-predictions-kv",
+        "worker_script_name": "prediction-worker",
+        "worker_route_pattern": "example.com/predict*",
+    }
+
+
+def test_secrets_stay_secret_on_their_whole_way(recorded):
+    script = _one(recorded, "WorkersScript")
+    elsewhere = json.dumps([recorded["exports"], *(r for r in recorded["resources"] if r is not script)])
+    in_the_clear = {k: v for k, v in script["inputs"].items() if k != "bindings"}
+
+    assert list(script["inputs"]["bindings"]) == ["secret"]
+    assert "sk-of-the-upstream" in json.dumps(script["inputs"]["bindings"])
+    assert "sk-of-the-upstream" not in elsewhere + json.dumps(in_the_clear)
+
+
+def test_every_binding_is_one_by_the_sdks_types(recorded):
+    for binding in _one(recorded, "WorkersScript")["inputs"]["bindings"]["secret"]:
+        check_binding(_snaked(binding))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"type": "kv_namespace", "name": "K"},
+        {"type": "kv-namespace", "name": "K", "namespace_id": "1"},
+        {"type": "r2_bucket", "name": "B", "bucket": "x"},
+        {"type": "ratelimit", "name": "R", "namespace_id": "1", "simple": {"limit": 1, "period": 30}},
+        {"type": "ai", "name": "AI", "model": "x"},
+    ],
+)
+def test_a_wrong_binding_is_found_by_that_check(wrong):
+    with pytest.raises(Refusal):
+        check_binding(wrong)
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"zoneId": ZONE_ID[:-2]}, "the zone id has 30 characters"),
+        ({"routePattern": "example.com/*/predict"}, r"has a \* inside its path"),
+        ({"secretNames": '["AI"]', "AI": "x"}, "two bindings are named 'AI'"),
+    ],
+)
+def test_a_wrong_setting_ends_the_program_with_what_would_be_right(entry, more, says):
+    ended = _run(_config(entry, **more))
+
+    assert ended.returncode != 0
+    assert re.search(says, ended.stderr)
+
+
+def test_a_secret_in_the_description_itself_is_refused(entry, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from foretold.deploy.pulumi import EdgePredictions\n"
+        "from tests.edges import edge\n"
+        "EdgePredictions('predictions', edge())\n"
+    )
+
+    ended = subprocess.run(
+        [sys.executable, RECORDER, program, '{"config": {}}'],
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    assert "carries secrets in the clear" in ended.stderr
+
+
+async def test_it_makes_the_same_as_our_own_deployer(recorded, entry):
+    modules = collect(entry)
+    script = Script(
+        main_module="worker.js",
+        modules=modules,
+        compatibility_date="2026-04-01",
+        compatibility_flags=("enable_request_signal",),
+        bucket=Bucket(name="prediction-bodies"),
+        ai="AI",
+        secrets=(Secret(name="UPSTREAM_KEY", text="sk-of-the-upstream"),),
+    )
+    route = Route(zone_id=ZONE_ID, pattern="example.com/predict*")
+    async with CloudflareApi() as api:
+        await apply(api, Edge(account_id=ACCOUNT_ID, script=script, route=route))
+    ours, theirs = api.things.scripts["prediction-worker"], _one(recorded, "WorkersScript")["inputs"]
+    namespace = api.things.namespace("PredictionCache")
+
+    assert [
+        {**b, "text": ours.secrets[b["name"]]} if b["type"] == "secret_text" else b for b in _by_name(ours.bindings)
+    ] == _by_name(
+        {**b, "namespace_id": namespace.id} if b["type"] == "kv_namespace" else b
+        for b in map(_snaked, theirs["bindings"]["secret"])
+    )
+    assert {name: content for name, (_, content) in ours.modules.items()} == {
+        theirs["mainModule"]: Path(theirs["contentFile"]).read_bytes(),
+        **{name: base64.b64decode(file["contentBase64"]) for name, file in theirs["files"].items()},
+    }
+    assert ours.metadata["main_module"] == theirs["mainModule"]
+    assert ours.metadata["compatibility_date"] == theirs["compatibilityDate"]
+    assert ours.metadata["compatibility_flags"] == theirs["compatibilityFlags"]
+    assert ours.metadata["observability"] == theirs["observability"]
+    assert _one(recorded, "WorkersKvNamespace")["inputs"]["title"] == namespace.title
+    assert (
+        _one(recorded, "R2BucketLifecycle")["inputs"]["rules"][0] in api.things.buckets["prediction-bodies"].lifecycle
+    )
+    assert [(r["pattern"], r["script"], r["zone_id"]) for r in api.things.routes.values()] == [
+        tuple(_one(recorded, "WorkersRoute")["inputs"][name] for name in ("pattern", "script", "zoneId"))
+    ]
+    switch = _one(recorded, "WorkersScriptSubdomain")["inputs"]
+    assert (ours.on_workers_dev, ours.has_previews) == (switch["enabled"], switch["previewsEnabled"])
+
+
+def _by_name(bindings: Any) -> list[dict[str, Any]]:
+    return sorted(bindings, key=lambda b: str(b["name"]))
+
+
+def _snaked(binding: dict[str, Any]) -> dict[str, Any]:
+    """As the API has it: recorded inputs are in camel case."""
+    return {re.sub(r"[A-Z]", lambda m: f"_{m[0].lower()}", name): value for name, value in binding.items()}
