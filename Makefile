@@ -75,14 +75,8 @@ $(VENV)/.dev: requirements-dev.txt | $(VENV)/bin/python
 	@tools/packages $(VENV) $(CACHE) requirements-dev.txt 105
 	@touch $@ $(VENV)/.run
 
-tests/e2e/javascript/node_modules: tests/e2e/javascript/package-lock.json
+tests/e2e/javascript/node_modules tests/wrangler/node_modules: %/node_modules: %/package-lock.json
 	@command -v npm >/dev/null || { echo "make: npm is missing: install Node.js 20 or newer" >&2; exit 1; }
-	@echo "Setting up: the JavaScript client that tests need (once) …"
-	@cd tests/e2e/javascript && npm ci --no-audit --no-fund --loglevel=error
-	@touch $@
-
-tests/wrangler/node_modules: tests/wrangler/package-lock.json
-	@command -v npm >/dev/null || { echo "make: npm is missing: install Node.js 20 or newer" >&2; exit 1; }
-	@echo "Setting up: wrangler, which tests compare with our own deployer (once, about 190 MB) …"
-	@cd tests/wrangler && npm ci --no-audit --no-fund --loglevel=error
+	@echo "Setting up: what the tests in $* need (once) …"
+	@cd $* && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
