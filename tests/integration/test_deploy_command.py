@@ -131,4 +131,4 @@ async def test_a_folder_without_edge_toml_is_told(api, tmp_path):
     ended = await _deploy(api, tmp_path, "plan")
 
     assert ended.code == 3
-    assert "edge.toml can't be read" in ended.err
+    assert "there is no edge.toml, which says what to deploy" in ended.err

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from foretold.deploy.plan import Edge
 
 
+FOUND_SOMETHING = 8
+
+
 @click.group("deploy", short_help="Put the edge Worker on Cloudflare.")
 def command() -> None:
     """Put the edge Worker on Cloudflare, from what edge.toml describes.
@@ -29,7 +32,7 @@ def command() -> None:
     """
 
 
-@command.group("cloudflare", short_help="plan, apply, status, destroy.")
+@command.group("cloudflare", short_help="plan, apply, status, try, destroy.")
 def cloudflare() -> None:
     """The KV namespace, the R2 bucket, the Worker with its bindings and the route that edge.toml describes.
 
@@ -143,6 +146,45 @@ def status(edge_file: Path, as_json: bool) -> None:
         click.echo(told_status(edge, account.read(edge), as_json=as_json))
 
     with_account(edge_file, act, with_secrets=False)
+
+
+@cloudflare.command("try")
+@click.argument("model")
+@_edge_option
+@click.option("--url", help="Where to ask; else where edge.toml says that the Worker is reached.")
+@json_option
+def try_it(model: str, edge_file: Path, url: str | None, as_json: bool) -> int:
+    """Asks the deployed edge a new question twice: first a miss, then a hit; exit code 8 if none comes.
+
+    MODEL is one that the edge's settings know.  The API key comes from FORETOLD_KEY.
+
+    \b
+    Examples:
+      foretold deploy cloudflare try gpt-4.1-mini
+      foretold deploy cloudflare try gpt-4.1-mini --url https://ai.example.com
+    """
+    import secrets
+
+    from foretold.cli.deployed import told_tries
+    from foretold.deploy.probing import probe
+
+    at = url or _first_url(edge_file)
+    question = f"Say yes. ({secrets.token_hex(8)})"
+    seen = probe(at, model, key=os.environ.get("FORETOLD_KEY", ""), question=question)
+    click.echo(told_tries(seen, as_json=as_json))
+    return 0 if [s.how for s in seen][:1] == ["miss"] and seen[-1].how == "hit" else FOUND_SOMETHING
+
+
+def _first_url(edge_file: Path) -> str:
+    from foretold.deploy.applying import outputs
+
+    found: list[str] = []
+
+    def act(account: Account, edge: Edge) -> None:
+        found.extend(outputs(edge, account.read(edge)).urls)
+
+    with_account(edge_file, act, with_secrets=False)
+    return found[0]
 
 
 @cloudflare.command("destroy")

@@ -11,6 +11,7 @@ from foretold.deploy.applying import Planned, outputs
 from foretold.deploy.changes import Changes, Step
 from foretold.deploy.cost import Estimate
 from foretold.deploy.plan import Edge, is_ours, version_tag
+from foretold.deploy.probing import Seen
 from foretold.deploy.state import State
 
 _KINDS = {
@@ -113,6 +114,15 @@ def _status_lines(edge: Edge, state: State) -> Iterator[str]:
         yield f"workers.dev\t{'on' if found.on_workers_dev else 'off'}"
     yield from (f"route\t{r.pattern}" for r in state.routes if r.script == name)
     yield from (f"domain\t{d.hostname}" for d in state.domains if d.script == name)
+
+
+def told_tries(seen: Sequence[Seen], *, as_json: bool) -> str:
+    if as_json:
+        return _json([asdict(one) for one in seen])
+    lines = [f"{one.how.upper()}\t{one.took_ms} ms\t{one.cache_status}" for one in seen]
+    if seen[-1].how != "hit":
+        lines.append(f"no hit in {len(seen)} tries: Cache-Status says why, in its detail")
+    return "\n".join(lines)
 
 
 def told_removal(changes: Changes) -> str:

@@ -11,6 +11,7 @@ from foretold.config import values as v
 from foretold.config.checking import Fail
 from foretold.config.reading import load_as, read_text
 from foretold.config.settings import setting, table
+from foretold.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +145,11 @@ class EdgeSettings:
 
 def load_edge(path: Path) -> EdgeSettings:
     """Raises ConfigError."""
+    if not path.exists():
+        raise ConfigError(
+            f"there is no {path}, which says what to deploy: write one as docs/guides/deploy-to-cloudflare.md shows, or "
+            "name another with --edge"
+        )
     return load_edge_text(read_text(path), name=str(path))
 
 
