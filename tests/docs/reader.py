@@ -101,13 +101,6 @@ class Reader:
         if name[1] == "foretold.toml":
             await self._stop_node()
         (self._folder / name[1]).write_text(self._as_here(block.text))
-        if name[1] == "edge.toml" and not BUNDLED_WORKER.is_file():
-            self._stand_in_for_the_worker()
-
-    def _stand_in_for_the_worker(self) -> None:
-        (self._folder / BUNDLED_WORKER.name).write_text("export default {};\n")
-        with (self._folder / "edge.toml").open("a") as edge:
-            edge.write(f'[worker]\nentry = "{BUNDLED_WORKER.name}"\n')
 
     async def _type(self, typed: Typed, block: Block, *, bundled: bool) -> None:
         where = f"{block} + {typed.line}: $ {typed.command}"
