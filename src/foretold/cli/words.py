@@ -94,5 +94,7 @@ class Progress:
 def told_reloaded(changed: Iterable[str], waiting: Iterable[str]) -> str:
     """What reading the settings anew has changed, in one line."""
     now, later = ", ".join(changed), ", ".join(waiting)
-    said = f"Settings in force from now on: {now}." if now else "No setting that can change at once is another."
+    if not now and not later:
+        return "The settings in force are those that are written: nothing changed."
+    said = f"Settings in force from now on: {now}." if now else "Nothing that can change at once did."
     return said + (f" These wait for a restart: {later}." if later else "")
