@@ -128,7 +128,7 @@ async def test_zsh_takes_the_script_and_registers_it(tmp_path):
 
 
 async def test_zsh_is_told_the_candidates_with_their_sentence(tmp_path):
-    told = await run(home=tmp_path, _FORETOLD_COMPLETE="zsh_complete", COMP_WORDS="foretold d", COMP_CWORD="1")
+    told = await run(home=tmp_path, _FORETOLD_COMPLETE="zsh_complete", COMP_WORDS="foretold do", COMP_CWORD="1")
 
     assert told.out.split("\n")[:3] == ["plain", "doctor", "Check the whole set-up and say what to do."]
 
