@@ -67,7 +67,7 @@ class Got:
         if self.text is not None and not self.is_answer:
             found.append(f"{self.mark} got the text {self.text[:100]!r}")
         # An error of the caller's own making is kept for seconds, and says so (rule P2).
-        if self.is_hit and not self.is_answer and "detail=negative" not in self.cache_status:
+        if self.is_hit and not self.is_answer and "detail=negative" not in self.headers["cache-status"]:
             found.append(f"{self.mark} got a hit that is no answer: {self.body[:200]!r}")
         if self.status is not None and self.status >= 400 and self.is_whole and b'"error"' not in self.body:
             found.append(f"{self.mark} got a {self.status} without an error: {self.body[:200]!r}")
