@@ -14,6 +14,8 @@ from pathlib import Path
 from foretold.errors import ConfigError
 
 SECRET_BYTES = 32
+# A table of some thousand tags, written beside the old one.
+SPARE_BYTES = 1024 * 1024
 
 
 class DataFolder:
@@ -98,6 +100,29 @@ def write_whole(path: Path, content: bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+class Spare:
+    """Room held on a disk, so that what must be written can be when others have filled it."""
+
+    def __init__(self, path: Path):
+        self._path = path
+
+    def hold(self) -> None:
+        """Takes the room, or of a disk that is nearly full what there is."""
+        try:
+            with open(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab", buffering=0) as file:
+                file.write(bytes(max(0, SPARE_BYTES - file.tell())))
+        except OSError:
+            return  # whoever needs it learns that none was held
+
+    def give(self) -> bool:
+        """Gives the room back to whoever writes next; whether there was any."""
+        try:
+            self._path.unlink()
+        except OSError:
+            return False
+        return True
 
 
 def _kept(path: Path, make: Callable[[], str]) -> str:

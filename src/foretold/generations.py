@@ -8,6 +8,7 @@ secret begins anew with a random `*`, which kills every record: better none than
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import hashlib
 import hmac
@@ -22,7 +23,7 @@ import orjson
 
 from foretold.contract.canonical import canonical
 from foretold.contract.generations import EVERYTHING
-from foretold.datafolder import write_whole
+from foretold.datafolder import Spare, write_whole
 from foretold.errors import StoreError
 from foretold.ports import Table
 
@@ -33,6 +34,7 @@ PATIENCE_S = 2.0
 
 _AGAIN_S = 0.01
 _LOST = Table({})
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class FileGenerations:
@@ -40,6 +42,7 @@ class FileGenerations:
         """Raises StoreError."""
         self._path = path
         self._secret = secret
+        self._spare = Spare(path.with_suffix(".spare"))
         self._now_s = now_s
         self._table = _LOST
         self._seen: tuple[int, int, int] | None = None
@@ -91,12 +94,22 @@ class FileGenerations:
                     before = self._read()
                     table = {EVERYTHING: _random(), **before, **{tag: _random() for tag in tags}}
                     if table != before:
-                        write_whole(self._path, orjson.dumps({"seal": _seal(table, self._secret), "table": table}))
+                        self._write(orjson.dumps({"seal": _seal(table, self._secret), "table": table}))
+                    self._spare.hold()
                     return table, _seen(self._path)
             finally:
                 os.close(lock)
         except OSError as e:
             raise StoreError(f"{self._path} can't be written: {e.strerror}") from None
+
+    def _write(self, content: bytes) -> None:
+        """On a full disk too: what was purged must stay so.  Raises OSError."""
+        try:
+            write_whole(self._path, content)
+        except OSError as e:
+            if e.errno not in _FULL or not self._spare.give():
+                raise
+            write_whole(self._path, content)
 
     def _lock(self, lock: int, *, patience_s: float) -> None:
         until_s = time.monotonic() + patience_s

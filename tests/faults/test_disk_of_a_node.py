@@ -114,15 +114,27 @@ def small_disk(at: Path, size: str) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(at)], check=True)
 
 
+def fill(disk: Path) -> None:
+    with (disk / "hog").open("ab", buffering=0) as hog, pytest.raises(OSError, match="No space left"):
+        while True:
+            hog.write(bytes(4096))
+
+
+async def purged(node: Node, what: dict[str, Any]) -> int:
+    async with (
+        aiohttp.ClientSession(headers=node.admin_headers) as session,
+        session.post(f"{node.url}/-/cache/purge", json=what) as response,
+    ):
+        return response.status
+
+
 async def test_on_a_disk_that_fills_up_and_empties_again_every_answer_is_right(tmp_path):
     """The node's own files fill it, and another's: a hole in the data file that can't be filled would be SIGBUS."""
     with small_disk(tmp_path / "disk", "6m") as disk:
         async with FakeUpstream() as upstream, serving(disk, SETTINGS.format(url=upstream.url)) as node:
             await asked(node, [f"before {i}" for i in range(KNOWN)])
             await node.written(KNOWN)
-            with (disk / "hog").open("wb", buffering=0) as hog, pytest.raises(OSError, match="No space left"):
-                while True:
-                    hog.write(bytes(4096))
+            fill(disk)
             during = await asked(node, [f"during {i}" for i in range(60)])
             counted = (await stats(node))["tiers"][1]
             again = await asked(node, [f"before {i}" for i in range(KNOWN)])
@@ -134,6 +146,26 @@ async def test_on_a_disk_that_fills_up_and_empties_again_every_answer_is_right(t
     assert all(got.is_hit for got in again)
     assert counted["write_errors"] > 0
     assert code == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize("purge", [{"everything": True}, {"model": "m"}], ids=str)
+async def test_purges_on_a_full_disk_last_though_the_node_is_killed(tmp_path, purge):
+    names = [f"known {i}" for i in range(KNOWN)]
+    with small_disk(tmp_path / "disk", "6m") as disk:
+        async with FakeUpstream() as upstream:
+            settings = SETTINGS.format(url=upstream.url)
+            async with serving(disk, settings) as node:
+                await asked(node, names)
+                await node.written(KNOWN)
+                fill(disk)
+                told = [await purged(node, one) for one in (purge, {"tag": "other"}, purge)]
+                fill(disk)
+                await node.stop(signal.SIGKILL)
+            async with serving(disk, settings) as node:
+                after = await asked(node, names)
+
+    assert told == [200, 200, 200]
+    assert not any(got.is_hit for got in after)
 
 
 async def test_a_node_whose_folder_is_taken_away_goes_on_answering(tmp_path):
