@@ -34,7 +34,9 @@ Messages say what was found, what was wanted and what to do; never a body or a c
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, TypeVar
+
+E = TypeVar("E", bound=BaseException)
 
 
 class ForetoldError(Exception):
@@ -191,3 +193,16 @@ class Told(ForetoldError):
         super().__init__(message)
         self.code_here = code
         self.exit_here = {400: 2, 401: 4, 404: 6}.get(status, 1)
+
+
+def without_traces(error: E) -> E:
+    """The error without the frames that it and its causes went through: those hold all they knew, and often the error."""
+    chain: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while chain:
+        link = chain.pop()
+        if link is not None and id(link) not in seen:
+            seen.add(id(link))
+            link.__traceback__ = None
+            chain += link.__cause__, link.__context__
+    return error

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from foretold.answers.reshaping import Shapes
 from foretold.contract.endings import Ending, ending
-from foretold.errors import ForetoldError, OriginCut, OriginError, Refused
+from foretold.errors import ForetoldError, OriginCut, OriginError, Refused, without_traces
 from foretold.flights.buffer import Buffer
 from foretold.ports import Incoming
 
@@ -197,7 +197,7 @@ class Flight:
             else:
                 self.why_not_kept = "too-long"
         except ForetoldError as e:
-            self.error = e
+            self.error = without_traces(e)
         except asyncio.CancelledError:
             self.error = OriginCut("the query was given up because nobody waited for it")
             raise
@@ -306,13 +306,15 @@ class Ride:
         await self.news.wait()
 
     def _raise_if_failed(self) -> None:
-        error = self.flight.error
-        if error is not None and self.is_echo:
-            # Of its own, because what is raised again and again grows by all who raise it.
-            error = copy.copy(error)
-            error.is_echo = True
-        if error is not None:
-            raise error
+        if self.flight.error is not None:
+            raise self._own(self.flight.error)
+
+    def _own(self, error: ForetoldError) -> ForetoldError:
+        """One for each rider: what is raised again and again grows by all who raise it."""
+        own = copy.copy(error)
+        own.__cause__ = error.__cause__
+        own.is_echo = self.is_echo
+        return own
 
 
 async def collected(chunks: AsyncIterator[bytes]) -> bytes:

@@ -8,7 +8,15 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 from foretold.contract.manners import MAX_RETRIES, Failure, may_fall_back, retry_after_s
-from foretold.errors import ForetoldError, OriginCut, OriginError, OriginTimeout, OriginUnreachable, Refused
+from foretold.errors import (
+    ForetoldError,
+    OriginCut,
+    OriginError,
+    OriginTimeout,
+    OriginUnreachable,
+    Refused,
+    without_traces,
+)
 from foretold.fields import by_name
 from foretold.ports import Asked, Forwarded, Incoming, Origin
 
@@ -33,9 +41,12 @@ class Chain:
             )
             if other is not None:
                 return other
-        if isinstance(first, ForetoldError):
+        if isinstance(first, Begun):
+            return first
+        try:
             raise first
-        return first
+        finally:
+            del first  # it would hold this frame, and this frame it
 
     async def _ask_others(
         self, asked: Asked, forwarded: Forwarded, *, instead_of: Begun | ForetoldError
@@ -126,13 +137,13 @@ async def _begin(origin: Origin, asked: Asked, forwarded: Forwarded, *, is_fallb
     try:
         incoming = await origin.fetch(asked, forwarded)
     except (OriginError, Refused) as error:
-        return error
+        return without_traces(error)
     rest = incoming.chunks()
     try:
         first = await anext(rest, None)
     except OriginError as error:
         await incoming.close()
-        return error
+        return without_traces(error)
     except BaseException:
         await incoming.close()
         raise
