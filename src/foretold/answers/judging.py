@@ -7,15 +7,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from foretold.contract.controls import Controls
-from foretold.contract.freshness import (
-    AHEAD_ALLOWED_MS,
-    Judged,
-    Verdict,
-    accepts,
-    judge,
-    may_replace_error,
-    may_revalidate_behind,
-)
+from foretold.contract.freshness import Judged, Verdict, accepts, judge, may_replace_error, may_revalidate_behind
 from foretold.contract.generations import is_alive
 from foretold.contract.status import CacheStatus
 from foretold.memo import Named
@@ -51,8 +43,6 @@ def judged(held: Held, named: Named, *, now_ms: int, generations: Table) -> Judg
         return Unusable("request")
     if verdict.verdict is Verdict.DEAD:
         return Unusable("uri-miss")
-    if held.made_ms - now_ms > AHEAD_ALLOWED_MS:
-        return Unusable("stale")  # nobody knows how old it is: a clock was set back since
     if _leaves_it_to_us(verdict, wishes):
         if may_revalidate_behind(verdict, held.lifetimes):
             return verdict
