@@ -6,7 +6,10 @@ import json
 
 import pytest
 
+from tests.clock import Clock
 from tests.integration.framing_forms import FORMS, Form, asking, post
+from tests.integration.odd_requests import Connection
+from tests.integration.peeking import side
 from tests.raw import RawCaller, calling
 from tests.running import in_front_of, running
 
@@ -36,6 +39,19 @@ async def test_a_form_is_read_in_one_way_and_so_is_what_follows_it(upstream, tmp
     asked = [json.loads(call.body)["messages"][0]["content"] for call in upstream.calls]
     assert set(asked) <= {"the form", "after, new", "after, known", "along, new", "along, known"}
     assert len(asked) == len(set(asked))
+
+
+@pytest.mark.parametrize("form", ["extensions of 300 kB", "trailers of 300 kB"])
+async def test_what_is_too_sparse_is_refused_however_it_comes(upstream, tmp_path, form):
+    sent = FORMS[form].sent
+    async with side(in_front_of(upstream.url), tmp_path, peeks=True, now_ms=Clock()) as node:
+        for cut in (0, 200, 50_000, 100_000, 130_000, 200_000, 299_000, len(sent) - 1):
+            told, is_closed = await node.says(Connection((sent[:cut], sent[cut:]), (), leaves=False))
+
+            assert told.startswith(b"HTTP/1.1 400 "), f"cut at {cut}"
+            assert is_closed
+
+    assert upstream.calls == []
 
 
 async def _is_answered(caller: RawCaller, form: Form) -> None:

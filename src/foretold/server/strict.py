@@ -26,6 +26,8 @@ MOST_AHEAD = 128
 # Sizes of chunks, their extensions and trailers: so much, and so much for each byte of the body.
 SPARSE_BYTES = 128 * 1024
 SPARSE_SHARE = 8
+# What is read in one go, however much has come: what goes together is then counted the same way, however it came.
+SLICE_BYTES = 64 * 1024
 # Whoever still sends when the last answer goes out would lose it if the connection were closed at once.
 LINGER_S = 1.0
 # A caller that shut its sending side may still read, or may be gone: it gets what is ready in this time.
@@ -100,22 +102,27 @@ class StrictProtocol(HttpToolsProtocol):
             return
         self._unset_keepalive_if_required()
         try:
-            while data:
-                data = self._parse(data)
+            if len(data) <= SLICE_BYTES:
+                self._parse(data)
+                return
+            for at in range(0, len(data), SLICE_BYTES):
+                if self._awaits != "nothing":
+                    self._parse(data[at : at + SLICE_BYTES])
         except httptools.HttpParserError as error:
             self._refuse(fault_of(error))
 
-    def _parse(self, data: bytes) -> bytes:
-        """Reads all, but up to the end of a head that wishes for an upgrade: then what is to be read instead."""
-        try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            return self._plain_head() + data[upgrade.args[0] :]
+    def _parse(self, data: bytes) -> None:
+        while data:
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserUpgrade as upgrade:  # read up to the end of that head
+                data = self._plain_head() + data[upgrade.args[0] :]
+            else:
+                break
         if self._awaits == "body":
             self._wire_bytes += len(data)
             if self._wire_bytes > SPARSE_BYTES + SPARSE_SHARE * self._body_bytes:
                 self._refuse(TOO_SPARSE)
-        return b""
 
     def _plain_head(self) -> bytes:
         """The head that was just read, to be read again without its upgrade; the parser has left HTTP by then."""

@@ -43,7 +43,7 @@ from foretold.stores.disk import DiskStore
 
 async def main():
     store = DiskStore(Path(sys.argv[1]), 8 * 2**20, now_ms=lambda: time.time_ns() // 10**6)
-    store.get_now("name")
+    await store.put("other", b"value", keep_s=60)  # the writer has tended the store, and rests
     if sys.argv[2] == "within":
         os.truncate(Path(sys.argv[1]) / "data.mdb", 8192)
         store.get_now("name")
