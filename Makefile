@@ -8,6 +8,8 @@ PYTEST_ARGS ?=
 BENCH_PEERS ?=
 # What tests run beside our own programs: shells that complete our commands, a maker of certificates.
 PROGRAMS := bash zsh fish openssl strace
+# What has the processor to itself: whole processes, faults, a real model.  All else runs side by side.
+ALONE := tests/e2e tests/faults tests/real_model
 
 VENV := .venv
 RUN := PYTHONPATH=src $(VENV)/bin/python
@@ -27,7 +29,12 @@ serve: $(VENV)/.run  ## run a node with the bundled model; PORT=8080 for another
 test: $(VENV)/.dev tests/e2e/javascript/node_modules tests/wrangler/node_modules edge  ## all tests: vectors in both languages, real processes, a real model
 	@tools/apt $(PROGRAMS)
 	node --test worker/test/*.test.js
+ifneq ($(PYTEST_ARGS),)
 	$(RUN) -m pytest $(PYTEST_ARGS)
+else
+	$(RUN) -m pytest -n auto --maxprocesses 4 --dist loadfile $(addprefix --ignore=,$(ALONE))
+	$(RUN) -m pytest $(ALONE)
+endif
 
 slow: $(VENV)/.dev  ## what takes too long for `make test`: many more random values, minutes
 	$(RUN) -m pytest -m slow $(PYTEST_ARGS)

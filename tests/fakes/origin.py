@@ -28,6 +28,9 @@ class FakeIncoming:
         self.closed = 0
         self._chunks = chunks
 
+    def __str__(self) -> str:
+        return f"an answer of {self.status}"
+
     async def chunks(self) -> AsyncIterator[bytes]:
         for chunk in self._chunks:
             if isinstance(chunk, asyncio.Event):
