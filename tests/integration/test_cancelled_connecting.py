@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import os
+from collections.abc import Iterator
 
 import pytest
 import uvloop
@@ -17,6 +18,14 @@ from tests.fakes.upstream import FakeUpstream
 LOOPS = pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 # More turns of the loop than it takes to connect and to be answered.
 TURNS = 40
+
+
+@pytest.fixture(autouse=True)
+def frozen() -> Iterator[None]:
+    """What is there before is left out of each collection, of which there are hundreds here."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 async def lost_files(upstream: FakeUpstream) -> list[str]:
