@@ -4,6 +4,9 @@ Secrets of the Worker are the stack's secrets whose names stand in `secretNames`
 
     pulumi config set --secret UPSTREAM_KEY …
     pulumi config set --path 'secretNames[0]' UPSTREAM_KEY
+
+With `edgeFile` all of it comes from an edge.toml instead, and so do the names of the secrets; their values stay the
+stack's.
 """
 
 from __future__ import annotations
@@ -12,30 +15,41 @@ from pathlib import Path
 
 import pulumi
 
-from foretold.deploy.describing import bundled_entry
+from foretold.deploy.describing import bundled_entry, describe_without_secrets
 from foretold.deploy.modules import collect
 from foretold.deploy.plan import Bucket, Edge, Route, Script
 from foretold.deploy.pulumi import EdgePredictions
+from foretold.deploy.settings import load_edge
 
 config = pulumi.Config()
 
-entry = config.get("entry")
-modules = collect(Path(entry) if entry else bundled_entry())
-bucket = config.get("bucket")
-edge = Edge(
-    account_id=config.require("accountId"),
-    script=Script(
-        name=config.get("scriptName") or "prediction-worker",
-        main_module=modules[0].name,
-        modules=modules,
-        compatibility_date="2026-04-01",
-        compatibility_flags=("enable_request_signal",),
-        bucket=Bucket(name=bucket) if bucket else None,
-        ai="AI" if config.get_bool("workersAi") else None,
-    ),
-    route=Route(zone_id=config.require("zoneId"), pattern=config.require("routePattern")),
-)
-names: list[str] = config.get_object("secretNames") or []
+
+def of_file(path: Path) -> tuple[Edge, list[str]]:
+    settings = load_edge(path)
+    return describe_without_secrets(settings, folder=path.parent), [source.name for source in settings.secrets]
+
+
+def of_config() -> tuple[Edge, list[str]]:
+    entry, bucket = config.get("entry"), config.get("bucket")
+    modules = collect(Path(entry) if entry else bundled_entry())
+    edge = Edge(
+        account_id=config.require("accountId"),
+        script=Script(
+            name=config.get("scriptName") or "prediction-worker",
+            main_module=modules[0].name,
+            modules=modules,
+            compatibility_date="2026-04-01",
+            compatibility_flags=("enable_request_signal",),
+            bucket=Bucket(name=bucket) if bucket else None,
+            ai="AI" if config.get_bool("workersAi") else None,
+        ),
+        route=Route(zone_id=config.require("zoneId"), pattern=config.require("routePattern")),
+    )
+    return edge, config.get_object("secretNames") or []
+
+
+edge_file = config.get("edgeFile")
+edge, names = of_file(Path(edge_file)) if edge_file else of_config()
 made = EdgePredictions("predictions", edge, secrets={name: config.require_secret(name) for name in names})
 
 pulumi.export("kv_namespace_id", made.kv_namespace_id)

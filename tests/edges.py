@@ -11,6 +11,7 @@ from foretold.deploy import applying
 from foretold.deploy.account import Account
 from foretold.deploy.applying import Planned
 from foretold.deploy.asking import client
+from foretold.deploy.assets import Asset, Assets
 from foretold.deploy.changes import Permits
 from foretold.deploy.plan import Analytics, Bucket, Edge, Module, RateLimit, Route, Script, Secret, Variable
 from foretold.deploy.state import State
@@ -21,6 +22,13 @@ ENTRY = b'import { answer } from "./answer.js";\nexport default { fetch: () => n
 MODULES = (
     Module(name="prediction_worker.js", content=ENTRY, content_type=JS),
     Module(name="answer.js", content=b'export const answer = "42";\n', content_type=JS),
+)
+ASSETS = Assets(
+    files=(
+        Asset(path="/app.js", content=b"ask();\n", content_type="text/javascript; charset=utf-8"),
+        Asset(path="/index.html", content=b"<h1>Ask</h1>\n", content_type="text/html; charset=utf-8"),
+        Asset(path="/style.css", content=b"h1 {}\n", content_type="text/css; charset=utf-8"),
+    )
 )
 ROUTE = Route(zone_id=ZONE_ID, pattern="example.com/predict*")
 
@@ -37,6 +45,8 @@ def script(**more: Any) -> Script:
         "rate_limit": RateLimit(),
         "analytics": Analytics(),
         "variables": (Variable(name="ORIGIN_URL", text="https://node.example"),),
+        "log_bucket": Bucket(name="prediction-logs", binding="FORETOLD_LOGS", expire_days=7),
+        "assets": ASSETS,
         "secrets": (Secret(name="UPSTREAM_KEY", text="sk-of-the-upstream"),),
     }
     return Script(**{**given, **more})

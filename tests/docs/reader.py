@@ -3,7 +3,9 @@
 A ```toml or ```python block whose first line is a comment with a file's name is saved under that name.  A node is
 started by the page's own `foretold serve` or `make serve`, or, where the page shows none, before the first command
 that asks one: with the page's `foretold.toml`, else with the bundled model if the page names it, else in front of a
-stand-in for OpenAI.  A page that deploys has an empty account of Cloudflare before it.  Addresses as pages write them are exchanged for those of this run, in both directions.
+stand-in for OpenAI.  A page that deploys has an empty account of Cloudflare before it, whose Workers run and answer at
+its hosts; who listens to a Worker there does it beside what follows.  Addresses as pages write them are exchanged for
+those of this run, in both directions.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from tests.docs.matching import ANYTHING, matches
 from tests.docs.pages import ROOT, Block, blocks
 from tests.e2e.program import START_S, command, environment
 from tests.fakes.cloudflare_api import TOKEN, CloudflareApi
+from tests.fakes.cloudflare_api.front import Front
 from tests.fakes.upstream import FakeUpstream
 
 BUNDLED = "smollm2-135m"
@@ -36,6 +39,7 @@ GIVEN = {"OPENAI_API_KEY": "sk-test"}
 NOT_TYPED = re.compile(r"(git clone|cd|pip install|python3? -m venv|make(?! serve)|sudo|nginx)\b")
 SERVES = re.compile(r"(make serve|foretold serve)\b")
 ASKS_A_NODE = re.compile(r"curl |python |(.* \| *)?foretold (ask|cache|config reload)\b")
+LISTENS = re.compile(r"foretold deploy cloudflare logs --count")
 _FILE_NAME = re.compile(r"# ([\w.-]+\.(toml|py))\n")
 _EXPORT = re.compile(r"export (\w+)=(.*)")
 
@@ -66,6 +70,8 @@ class Reader:
         self._listening: set[asyncio.Task[bytes]] = set()
         self._own_port = _free_port()
         self._account = contextlib.AsyncExitStack()
+        self._api: CloudflareApi | None = None
+        self._hears: tuple[asyncio.subprocess.Process, Typed, str] | None = None
         self._make_programs(folder / "bin")
 
     async def follow(self, page: Path) -> None:
@@ -91,8 +97,9 @@ class Reader:
             await task
 
     async def _open_account(self) -> None:
-        api = await self._account.enter_async_context(CloudflareApi())
-        self._more |= {"CLOUDFLARE_API_TOKEN": TOKEN, "CLOUDFLARE_API_BASE_URL": api.url}
+        self._api = await self._account.enter_async_context(CloudflareApi())
+        front = await self._account.enter_async_context(Front(self._api, self._folder / "front"))
+        self._more |= {"CLOUDFLARE_API_TOKEN": TOKEN, "CLOUDFLARE_API_BASE_URL": self._api.url, **front.environment()}
 
     async def _save(self, block: Block) -> None:
         name = _FILE_NAME.match(block.text)
@@ -110,6 +117,9 @@ class Reader:
             return
         if NOT_TYPED.match(typed.command):
             return
+        if LISTENS.match(typed.command):
+            await self._listen(typed, where)
+            return
         if SERVES.match(typed.command):
             code, real = await self._serve(typed.command.removeprefix("make ").removeprefix("foretold "))
         elif typed.command == "python upstream.py":
@@ -118,11 +128,31 @@ class Reader:
             if self._node is None and ASKS_A_NODE.match(typed.command):
                 await self._serve_unseen(where, bundled=bundled)
             code, real = await self._run(typed.command)
+        self._compare(typed, code, real, where)
+        await self._hear()
+
+    def _compare(self, typed: Typed, code: int, real: str, where: str) -> None:
         real = self._as_shown(real)
         if typed.shown and not matches(typed.shown, real):
             raise Wrong(f"{where}\n--- the page shows\n{typed.shown}\n--- it printed\n{real}")
         if not typed.shown and code != 0:
             raise Wrong(f"{where}\nended with {code}\n{real}")
+
+    async def _listen(self, typed: Typed, where: str) -> None:
+        """In another terminal: it hears what the next command causes."""
+        assert self._api is not None
+        process = await self._start("sh", "-c", f"exec {typed.command}")
+        self._beside.append(process)
+        await self._api.called("POST", "/tails")
+        self._hears = (process, typed, where)
+
+    async def _hear(self) -> None:
+        if self._hears is None:
+            return
+        (process, typed, where), self._hears = self._hears, None
+        assert process.stdout is not None
+        heard = await asyncio.wait_for(process.stdout.read(), START_S)
+        self._compare(typed, await process.wait(), heard.decode(), where)
 
     async def _run(self, line: str) -> tuple[int, str]:
         errors = asyncio.subprocess.DEVNULL if line.startswith("curl ") else asyncio.subprocess.STDOUT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,7 +22,7 @@ x509_extensions = names
 [any]
 commonName = supplied
 [names]
-subjectAltName = DNS:localhost,IP:127.0.0.1
+subjectAltName = {names}
 basicConstraints = CA:TRUE
 """
 
@@ -38,13 +39,16 @@ class Certificate:
         return context
 
 
-def certificate(folder: Path, *, days: float) -> Certificate:
-    """Of a server on loopback, signed by itself; it ends in so many days and began a year before that."""
+def certificate(folder: Path, *, days: float, names: Sequence[str] = ()) -> Certificate:
+    """Of a server on loopback, and of the hosts named, signed by itself; it ends in so many days and began a year before
+    that.
+    """
     folder.mkdir()
     (folder / "index").touch()
     (folder / "serial").write_text("01")
     settings, key, asked, file = (folder / name for name in ("settings", "key.pem", "asked.pem", "certificate.pem"))
-    settings.write_text(_SETTINGS.format(folder=folder))
+    all_names = ["DNS:localhost", "IP:127.0.0.1", *(f"DNS:{name}" for name in names)]
+    settings.write_text(_SETTINGS.format(folder=folder, names=",".join(all_names)))
     ends = datetime.now(UTC) + timedelta(days=days)
     begins = ends - timedelta(days=365)
     _openssl("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-out", str(key))

@@ -62,6 +62,7 @@ async def test_from_an_empty_account_to_a_worker_and_back(api, folder):
         "worker_script_name": "prediction-worker",
         "worker_route_pattern": "example.com/predict*",
         "url": "https://example.com",
+        "not tried": "a miss and a hit: no model is named; set `model` in [trial], or run `try MODEL`",
     }
     assert (first.code, again.code, status.code, gone.code) == (0, 0, 0, 0), first.err + gone.err
     assert again.out.startswith("no change\n")

@@ -14,7 +14,7 @@ from foretold.deploy.account import Account
 from foretold.deploy.changes import Permits
 from foretold.deploy.plan import Domain, Edge, Module, Route, Secret, Variable, version_tag
 from foretold.errors import DeployError, DeployForbidden, DeployTaken, DeployUnreachable
-from tests.edges import MODULES, account, apply, apply_at, destroy, destroy_at, edge, plan, script, take
+from tests.edges import ASSETS, MODULES, account, apply, apply_at, destroy, destroy_at, edge, plan, script, take
 from tests.fakes.cloudflare_api import TOKEN, ZONE_ID, CloudflareApi
 from tests.fakes.cloudflare_api.things import ALL_PERMISSIONS, Namespace, Token, identity
 
@@ -38,7 +38,7 @@ async def test_an_empty_account_gets_all_that_is_described(api):
         "namespace_id": namespace.id,
     }
     assert {b["type"] for b in deployed.bindings} == {
-        "kv_namespace", "r2_bucket", "ai", "ratelimit", "analytics_engine", "plain_text", "secret_text",
+        "kv_namespace", "r2_bucket", "ai", "ratelimit", "analytics_engine", "plain_text", "secret_text", "assets",
     }  # fmt: skip
     assert deployed.secrets == {"UPSTREAM_KEY": "sk-of-the-upstream"}
     assert deployed.modules == {m.name: (m.content_type, m.content) for m in MODULES}
@@ -47,8 +47,11 @@ async def test_an_empty_account_gets_all_that_is_described(api):
     assert [(r["pattern"], r["script"]) for r in api.things.routes.values()] == [
         ("example.com/predict*", "prediction-worker")
     ]
-    expiry = api.things.buckets["prediction-bodies"].lifecycle[-1]["deleteObjectsTransition"]
-    assert expiry == {"condition": {"type": "Age", "maxAge": 30 * 86_400}}
+    assert deployed.assets == {f.path: (f.content_type, f.content) for f in ASSETS.files}
+    assert deployed.metadata["assets_config"] == ASSETS.config()
+    for bucket, days in (("prediction-bodies", 30), ("prediction-logs", 7)):
+        expiry = api.things.buckets[bucket].lifecycle[-1]["deleteObjectsTransition"]
+        assert expiry == {"condition": {"type": "Age", "maxAge": days * 86_400}}
 
 
 async def test_applying_again_writes_nothing(api):
@@ -87,7 +90,11 @@ async def test_one_change_is_one_upload(api, changed, why):
     await apply(api, edge(with_script=changed))
 
     assert why in planned.changes.steps[0].why
-    assert [f"{c.method} {c.path.rpartition('/')[2]}" for c in api.writes[before:]] == ["PUT prediction-worker"]
+    # Its files are named, and none is sent again.
+    assert [f"{c.method} {c.path.rpartition('/')[2]}" for c in api.writes[before:]] == [
+        "POST assets-upload-session",
+        "PUT prediction-worker",
+    ]
     assert (await plan(api, edge(with_script=changed))).changes.steps == ()
 
 
@@ -481,7 +488,8 @@ async def test_code_that_cannot_start_replaces_nothing(api):
 async def test_an_upload_that_the_account_does_not_show_afterwards_is_an_error(api):
     await apply(api, edge())
     changed = edge(with_script=script(ai=None))
-    api.pretend(await _calls_of(_plan_once, after=apply_at) + 1)
+    # After the session of its static files.
+    api.pretend(await _calls_of(_plan_once, after=apply_at) + 2)
 
     with pytest.raises(DeployError, match="the account still shows something else: script prediction-worker"):
         await apply(api, changed)
@@ -492,8 +500,8 @@ async def test_every_call_is_known_to_the_api_and_in_its_form(api):
     await destroy(api, edge())
 
     wrong = [str(c) for c in api.calls if c.status >= 400]
-    # What isn't there yet, and the token that may not read itself.
-    assert all(" 404" in call or "/user/tokens/" in call for call in wrong)
+    # What isn't there yet, and what a token may do without: reading itself, and the zone's DNS.
+    assert all(" 404" in call or "/user/tokens/" in call or "/dns_records" in call for call in wrong)
     assert json.loads(api.writes[0].body) == {"title": "PredictionCache"}
 
 

@@ -17,14 +17,42 @@ from typing import Any
 
 import pytest
 
-from foretold.deploy.modules import collect
-from foretold.deploy.plan import Bucket, Edge, Route, Script, Secret
+from foretold.deploy.assets import collect_assets
+from foretold.deploy.describing import describe
+from foretold.deploy.settings import load_edge
 from tests.edges import apply
 from tests.fakes.cloudflare_api import ACCOUNT_ID, ZONE_ID, CloudflareApi
 from tests.fakes.cloudflare_api.metadata import check_binding
 from tests.fakes.cloudflare_api.things import Refusal
 
 ROOT = Path(__file__).parents[2]
+EVERYTHING = f"""
+account_id = "{ACCOUNT_ID}"
+variables = {{ ORIGIN_URL = "https://node.example" }}
+secrets = {{ UPSTREAM_KEY = {{ env = "OPENAI_API_KEY" }} }}
+[worker]
+entry = "worker.js"
+workers_dev = true
+[route]
+zone_id = "{ZONE_ID}"
+pattern = "example.com/predict*"
+[domain]
+zone_id = "{ZONE_ID}"
+hostname = "ai.example.com"
+[r2]
+bucket = "prediction-bodies"
+[logs]
+bucket = "prediction-logs"
+expire_days = 7
+[assets]
+folder = "public"
+[ai]
+enabled = true
+[rate_limit]
+requests = 100
+[analytics]
+dataset = "outcomes"
+"""
 RECORDER = ROOT / "tests" / "fakes" / "pulumi_program.py"
 
 
@@ -70,10 +98,9 @@ def recorded(entry: Path) -> dict[str, Any]:
 
 
 def _one(recorded: dict[str, Any], kind: str) -> dict[str, Any]:
-    found = [r for r in recorded["resources"] if r["type"].endswith(f":{kind}")]
+    found = _all(recorded, kind)
     assert len(found) == 1
-    resource: dict[str, Any] = found[0]
-    return resource
+    return found[0]
 
 
 def test_it_makes_each_resource_once_and_inside_of_the_component(recorded):
@@ -170,21 +197,24 @@ def test_a_secret_in_the_description_itself_is_refused(entry, tmp_path):
     assert "carries secrets in the clear" in ended.stderr
 
 
-async def test_it_makes_the_same_as_our_own_deployer(recorded, entry):
-    modules = collect(entry)
-    script = Script(
-        main_module="worker.js",
-        modules=modules,
-        compatibility_date="2026-04-01",
-        compatibility_flags=("enable_request_signal",),
-        bucket=Bucket(name="prediction-bodies"),
-        ai="AI",
-        secrets=(Secret(name="UPSTREAM_KEY", text="sk-of-the-upstream"),),
-    )
-    route = Route(zone_id=ZONE_ID, pattern="example.com/predict*")
+@pytest.fixture(scope="module")
+def of_file(entry: Path) -> dict[str, Any]:
+    """What the program makes of the edge.toml beside the entry, which has all there is."""
+    (entry.parent / "edge.toml").write_text(EVERYTHING)
+    (entry.parent / "public").mkdir()
+    (entry.parent / "public" / "index.html").write_text("<h1>Ask</h1>\n")
+    ended = _run({"edgeFile": str(entry.parent / "edge.toml"), "UPSTREAM_KEY": "sk-of-the-upstream"})
+    assert ended.returncode == 0, ended.stderr
+    told: dict[str, Any] = json.loads(ended.stdout)
+    return told
+
+
+async def test_it_makes_the_same_as_our_own_deployer(of_file, entry, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-upstream")
+    described = describe(load_edge(entry.parent / "edge.toml"), folder=entry.parent)
     async with CloudflareApi() as api:
-        await apply(api, Edge(account_id=ACCOUNT_ID, script=script, route=route))
-    ours, theirs = api.things.scripts["prediction-worker"], _one(recorded, "WorkersScript")["inputs"]
+        await apply(api, described)
+    ours, theirs = api.things.scripts["prediction-worker"], _one(of_file, "WorkersScript")["inputs"]
     namespace = api.things.namespace("PredictionCache")
 
     assert [
@@ -193,23 +223,38 @@ async def test_it_makes_the_same_as_our_own_deployer(recorded, entry):
         {**b, "namespace_id": namespace.id} if b["type"] == "kv_namespace" else b
         for b in map(_snaked, theirs["bindings"]["secret"])
     )
+    assert len({b["type"] for b in ours.bindings}) == 8
     assert {name: content for name, (_, content) in ours.modules.items()} == {
         theirs["mainModule"]: Path(theirs["contentFile"]).read_bytes(),
         **{name: base64.b64decode(file["contentBase64"]) for name, file in theirs["files"].items()},
     }
-    assert ours.metadata["main_module"] == theirs["mainModule"]
-    assert ours.metadata["compatibility_date"] == theirs["compatibilityDate"]
-    assert ours.metadata["compatibility_flags"] == theirs["compatibilityFlags"]
-    assert ours.metadata["observability"] == theirs["observability"]
-    assert _one(recorded, "WorkersKvNamespace")["inputs"]["title"] == namespace.title
-    assert (
-        _one(recorded, "R2BucketLifecycle")["inputs"]["rules"][0] in api.things.buckets["prediction-bodies"].lifecycle
-    )
+    for member in ("main_module", "compatibility_date", "compatibility_flags", "observability"):
+        assert ours.metadata[member] == theirs[_cameled(member)]
+    assert {
+        f.path: (f.content_type, f.content) for f in collect_assets(Path(theirs["assets"]["directory"]))
+    } == ours.assets
+    assert _snaked(theirs["assets"]["config"]) == ours.metadata["assets_config"]
+    assert _one(of_file, "WorkersKvNamespace")["inputs"]["title"] == namespace.title
+    rules = {r["inputs"]["bucketName"]: r["inputs"]["rules"][0] for r in _all(of_file, "R2BucketLifecycle")}
+    assert {r["inputs"]["name"] for r in _all(of_file, "R2Bucket")} == api.things.buckets.keys() == rules.keys()
+    assert all(rule in api.things.buckets[name].lifecycle for name, rule in rules.items())
     assert [(r["pattern"], r["script"], r["zone_id"]) for r in api.things.routes.values()] == [
-        tuple(_one(recorded, "WorkersRoute")["inputs"][name] for name in ("pattern", "script", "zoneId"))
+        tuple(_one(of_file, "WorkersRoute")["inputs"][name] for name in ("pattern", "script", "zoneId"))
     ]
-    switch = _one(recorded, "WorkersScriptSubdomain")["inputs"]
+    assert [(d["hostname"], d["service"], d["zone_id"]) for d in api.things.domains.values()] == [
+        tuple(_one(of_file, "WorkersCustomDomain")["inputs"][name] for name in ("hostname", "service", "zoneId"))
+    ]
+    switch = _one(of_file, "WorkersScriptSubdomain")["inputs"]
     assert (ours.on_workers_dev, ours.has_previews) == (switch["enabled"], switch["previewsEnabled"])
+    assert switch["enabled"] is True
+
+
+def _all(recorded: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    return [r for r in recorded["resources"] if r["type"].endswith(f":{kind}")]
+
+
+def _cameled(name: str) -> str:
+    return re.sub(r"_([a-z])", lambda m: m[1].upper(), name)
 
 
 def _by_name(bindings: Any) -> list[dict[str, Any]]:

@@ -29,7 +29,7 @@ entry = "src/worker.js"
 fresh = "24h"
 [route]
 zone_id = "{ZONE_ID}"
-pattern = "example.com/predict*"
+pattern = "example.com/*"
 [r2]
 bucket = "prediction-bodies"
 [ai]
@@ -38,6 +38,10 @@ enabled = true
 requests = 100
 [analytics]
 dataset = "outcomes"
+[logs]
+bucket = "prediction-logs"
+[assets]
+folder = "public"
 """
 
 
@@ -53,6 +57,10 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "edge.toml").write_text(EDGE)
     (tmp_path / "src" / "worker.js").write_text('import { answer } from "./parts/answer.js";\nexport default answer;\n')
     (tmp_path / "src" / "parts" / "answer.js").write_text("export const answer = { fetch: () => new Response() };\n")
+    (tmp_path / "public" / "more").mkdir(parents=True)
+    (tmp_path / "public" / "index.html").write_text("<h1>Ask</h1>\n")
+    (tmp_path / "public" / "more" / "a b.css").write_text("h1 {}\n")
+    (tmp_path / "public" / "logo.svg").write_text("<svg/>\n")
     (tmp_path / "src" / "unused.js").write_text("this is no JavaScript\n")
     return tmp_path
 
@@ -82,7 +90,7 @@ def _config(text: str) -> Any:
 
 
 async def test_wrangler_sends_what_our_own_deployer_sends(api, folder):
-    applied = await run("deploy", "cloudflare", "apply", "--yes", home=folder, **_around(api))
+    applied = await run("deploy", "cloudflare", "apply", "--yes", "--no-try", home=folder, **_around(api))
     exported = await run("edge", "export", "wrangler", "--output", "wrangler.jsonc", home=folder, **_around(api))
     assert (applied.code, exported.code) == (0, 0), applied.err + exported.err
     ours = api.things.scripts.pop("prediction-worker")
@@ -96,6 +104,8 @@ async def test_wrangler_sends_what_our_own_deployer_sends(api, folder):
     assert theirs.modules == ours.modules
     for member in ("main_module", "compatibility_date", "compatibility_flags", "observability"):
         assert theirs.metadata[member] == ours.metadata[member]
+    assert theirs.assets == ours.assets
+    assert theirs.metadata["assets_config"] == ours.metadata["assets_config"]
     assert list(api.things.routes.values()) == our_routes
     assert (theirs.on_workers_dev, theirs.has_previews) == (ours.on_workers_dev, ours.has_previews)
 
@@ -152,6 +162,7 @@ def test_a_domain_is_a_route_of_its_own_kind():
         edge(route=None, domain=Domain(zone_id=ZONE_ID, hostname="ai.example.com")),
         main="src/prediction_worker.js",
         kv_namespace_id="1",
+        assets_folder="public",
     )
 
     assert told["routes"] == [{"pattern": "ai.example.com", "custom_domain": True, "zone_id": ZONE_ID}]
@@ -161,7 +172,9 @@ def test_modules_of_other_kinds_get_rules_of_their_own():
     wasm = Module(name="model.wasm", content=b"", content_type="application/wasm")
     modules = (*script().modules, wasm)
 
-    told = wrangler_config(edge(with_script=script(modules=modules)), main="prediction_worker.js", kv_namespace_id="1")
+    told = wrangler_config(
+        edge(with_script=script(modules=modules, assets=None)), main="prediction_worker.js", kv_namespace_id="1"
+    )
 
     assert {"type": "CompiledWasm", "globs": ["model.wasm"], "fallthrough": False} in told["rules"]
 

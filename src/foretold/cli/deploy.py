@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,15 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from foretold.cli.edge_account import (
+    FOUND_SOMETHING,
+    account_of,
+    described,
+    described_without_secrets,
+    edge_option,
+    told_if_interrupted,
+)
+from foretold.cli.edge_watching import logs, try_it
 from foretold.cli.settings import json_option
 
 if TYPE_CHECKING:
-    from foretold.deploy.account import Account
     from foretold.deploy.changes import Permits, Step
-    from foretold.deploy.plan import Edge
-
-
-FOUND_SOMETHING = 8
 
 
 @click.group("deploy", short_help="Put the edge Worker on Cloudflare.")
@@ -32,7 +35,7 @@ def command() -> None:
     """
 
 
-@command.group("cloudflare", short_help="plan, apply, status, try, destroy.")
+@command.group("cloudflare", short_help="plan, apply, status, try, logs, destroy.")
 def cloudflare() -> None:
     """The KV namespace, the R2 bucket, the Worker with its bindings and the route that edge.toml describes.
 
@@ -46,16 +49,6 @@ def cloudflare() -> None:
       foretold deploy cloudflare status --json
       foretold deploy cloudflare destroy
     """
-
-
-def _edge_option(function: Any) -> Any:
-    return click.option(
-        "--edge",
-        "edge_file",
-        type=click.Path(path_type=Path),
-        default=Path("edge.toml"),
-        help="What to deploy; ./edge.toml by default.",
-    )(function)
 
 
 def _permit_options(function: Any) -> Any:
@@ -73,37 +66,46 @@ def _permit_options(function: Any) -> Any:
 
 
 @cloudflare.command("plan")
-@_edge_option
+@edge_option
 @_permit_options
+@click.option(
+    "--hits",
+    "hits_percent",
+    multiple=True,
+    type=click.IntRange(0, 100),
+    help="Tell the cost at so many percent of hits.",
+)
 @json_option
-def plan(edge_file: Path, as_json: bool, **given: Any) -> None:
+def plan(edge_file: Path, as_json: bool, hits_percent: tuple[int, ...], **given: Any) -> None:
     """What apply would do, what it would refuse, which hosts the route catches and what it costs.  Changes nothing.
 
     \b
     Examples:
       foretold deploy cloudflare plan
+      foretold deploy cloudflare plan --hits 60 --hits 90
       foretold deploy cloudflare plan --json | jq .steps
     """
     from foretold.cli.deployed import told_plan
     from foretold.deploy import applying, cost
 
-    permits = _permits(given)
-
-    def act(account: Account, edge: Edge) -> None:
-        planned = applying.plan(account, edge, permits)
-        click.echo(told_plan(edge, planned, cost.estimate(edge), as_json=as_json))
-
-    with_account(edge_file, act)
+    _, edge = described(edge_file)
+    with account_of(edge) as account:
+        planned = applying.plan(account, edge, _permits(given))
+    click.echo(told_plan(edge, planned, cost.estimate(edge, hits_percent), as_json=as_json))
 
 
 @cloudflare.command("apply")
-@_edge_option
+@edge_option
 @_permit_options
 @click.option("--yes", is_flag=True, help="Don't ask back.")
+@click.option("--no-try", is_flag=True, help="Don't ask the edge at the end whether it works.")
 @json_option
-def apply(edge_file: Path, as_json: bool, yes: bool, **given: Any) -> None:
-    """Takes the steps of the plan, reads the account again, and prints what other programs need.
+def apply(edge_file: Path, as_json: bool, yes: bool, no_try: bool, **given: Any) -> int:
+    """Takes the steps of the plan, reads the account again, asks the edge whether it works, and prints what other
+    programs need.
 
+    At the end comes the Worker's own self-test, and a new question twice: a miss, then a hit.  It asks the model in
+    [trial], else the first that the settings name, with the API key in FORETOLD_KEY; exit code 8 if something is wrong.
     Can be interrupted at any time: run again, it goes on.
 
     \b
@@ -112,11 +114,13 @@ def apply(edge_file: Path, as_json: bool, yes: bool, **given: Any) -> None:
       foretold deploy cloudflare apply --yes --json | jq -r .kv_namespace_id
     """
     from foretold.cli.deployed import told_outputs, told_plan
+    from foretold.cli.edge_watching import proof_of
     from foretold.deploy import applying, cost
+    from foretold.deploy.describing import model_to_try
 
     permits = _permits(given)
-
-    def act(account: Account, edge: Edge) -> None:
+    settings, edge = described(edge_file)
+    with account_of(edge) as account, told_if_interrupted():
         planned = applying.plan(account, edge, permits)
         applying.refuse(planned.changes)
         steps = planned.changes.steps
@@ -124,13 +128,16 @@ def apply(edge_file: Path, as_json: bool, yes: bool, **given: Any) -> None:
             click.echo(told_plan(edge, planned, cost.estimate(edge), as_json=False), err=True)
             _ask(f"Take these {len(steps)} steps?", yes=yes)
         state = applying.apply(account, edge, permits, planned=planned, tell=_progress(len(steps)))
-        click.echo(told_outputs(edge, state, steps=steps, as_json=as_json))
-
-    with_account(edge_file, act)
+    made, proof = applying.outputs(edge, state), None
+    if steps and not no_try:
+        click.echo("  asking it …", err=True)
+        proof = proof_of(edge, made.urls, model=model_to_try(settings), url=settings.trial.url)
+    click.echo(told_outputs(made, steps=steps, proof=proof, as_json=as_json))
+    return FOUND_SOMETHING if proof and proof.wrong else 0
 
 
 @cloudflare.command("status")
-@_edge_option
+@edge_option
 @json_option
 def status(edge_file: Path, as_json: bool) -> None:
     """What the account has of it, read anew; secrets need not be at hand.
@@ -141,60 +148,20 @@ def status(edge_file: Path, as_json: bool) -> None:
     """
     from foretold.cli.deployed import told_status
 
-    def act(account: Account, edge: Edge) -> None:
+    _, edge = described_without_secrets(edge_file)
+    with account_of(edge) as account:
         account.check_token(edge)
         click.echo(told_status(edge, account.read(edge), as_json=as_json))
 
-    with_account(edge_file, act, with_secrets=False)
-
-
-@cloudflare.command("try")
-@click.argument("model")
-@_edge_option
-@click.option("--url", help="Where to ask; else where edge.toml says that the Worker is reached.")
-@json_option
-def try_it(model: str, edge_file: Path, url: str | None, as_json: bool) -> int:
-    """Asks the deployed edge a new question twice: first a miss, then a hit; exit code 8 if none comes.
-
-    MODEL is one that the edge's settings know.  The API key comes from FORETOLD_KEY.
-
-    \b
-    Examples:
-      foretold deploy cloudflare try gpt-4.1-mini
-      foretold deploy cloudflare try gpt-4.1-mini --url https://ai.example.com
-    """
-    import secrets
-
-    from foretold.cli.deployed import told_tries
-    from foretold.deploy.probing import probe
-
-    at = url or _first_url(edge_file)
-    question = f"Say yes. ({secrets.token_hex(8)})"
-    seen = probe(at, model, key=os.environ.get("FORETOLD_KEY", ""), question=question)
-    click.echo(told_tries(seen, as_json=as_json))
-    return 0 if [s.how for s in seen][:1] == ["miss"] and seen[-1].how == "hit" else FOUND_SOMETHING
-
-
-def _first_url(edge_file: Path) -> str:
-    from foretold.deploy.applying import outputs
-
-    found: list[str] = []
-
-    def act(account: Account, edge: Edge) -> None:
-        found.extend(outputs(edge, account.read(edge)).urls)
-
-    with_account(edge_file, act, with_secrets=False)
-    return found[0]
-
 
 @cloudflare.command("destroy")
-@_edge_option
-@click.option("--keep-data", is_flag=True, help="Leave the KV namespace and the bucket with their answers.")
-@click.option("--with-answers", is_flag=True, help="Delete the objects in the bucket too.")
+@edge_option
+@click.option("--keep-data", is_flag=True, help="Leave the KV namespace and the buckets with what they hold.")
+@click.option("--with-answers", is_flag=True, help="Delete the objects in the buckets too.")
 @click.option("--yes", is_flag=True, help="Don't ask back.")
 @json_option
 def destroy(edge_file: Path, as_json: bool, yes: bool, keep_data: bool, with_answers: bool) -> None:
-    """Removes routes, domains, Worker, KV namespace and bucket; what other Workers use stays.
+    """Removes routes, domains, Worker, KV namespace and buckets; what other Workers use stays.
 
     \b
     Examples:
@@ -204,7 +171,8 @@ def destroy(edge_file: Path, as_json: bool, yes: bool, keep_data: bool, with_ans
     from foretold.cli.deployed import told_removal, told_removed
     from foretold.deploy import applying
 
-    def act(account: Account, edge: Edge) -> None:
+    _, edge = described_without_secrets(edge_file)
+    with account_of(edge) as account, told_if_interrupted():
         planned = applying.plan_removal(account, edge, keep_data=keep_data)
         applying.refuse(planned.changes)
         steps = planned.changes.steps
@@ -215,27 +183,15 @@ def destroy(edge_file: Path, as_json: bool, yes: bool, keep_data: bool, with_ans
         applying.destroy(account, edge, planned=planned, with_answers=with_answers, tell=tell)
         click.echo(told_removed(planned.changes, as_json=as_json))
 
-    with_account(edge_file, act, with_secrets=False)
+
+cloudflare.add_command(try_it)
+cloudflare.add_command(logs)
 
 
 def _permits(given: dict[str, Any]) -> Permits:
     from foretold.deploy.changes import Permits
 
     return Permits(**given)
-
-
-def with_account(edge_file: Path, act: Callable[[Account, Edge], None], *, with_secrets: bool = True) -> None:
-    from foretold.deploy.account import Account
-    from foretold.deploy.asking import API, client
-    from foretold.deploy.describing import describe, describe_without_secrets
-    from foretold.deploy.settings import load_edge
-
-    settings = load_edge(edge_file)
-    make = describe if with_secrets else describe_without_secrets
-    edge = make(settings, folder=edge_file.parent)
-    address = os.environ.get("CLOUDFLARE_API_BASE_URL") or API
-    with client(os.environ.get("CLOUDFLARE_API_TOKEN", "").strip(), base_url=address, retries=3) as sdk:
-        act(Account(sdk, edge.account_id), edge)
 
 
 def _ask(question: str, *, yes: bool) -> None:

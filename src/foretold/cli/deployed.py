@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from foretold.deploy.applying import Planned, outputs
+from foretold.deploy.applying import Outputs, Planned, outputs
 from foretold.deploy.changes import Changes, Step
 from foretold.deploy.cost import Estimate
 from foretold.deploy.plan import Edge, is_ours, version_tag
 from foretold.deploy.probing import Seen
+from foretold.deploy.proving import Proof
 from foretold.deploy.state import State
+from foretold.deploy.tailing import Run
 
 _KINDS = {
     "kv": "KV namespace",
@@ -65,10 +67,12 @@ def _line(step: Step) -> str:
     return f"  {step.does:<7} {_KINDS[step.kind]:<13} {step.name}{why}"
 
 
-def told_outputs(edge: Edge, state: State, *, steps: Sequence[Step], as_json: bool) -> str:
-    made = outputs(edge, state)
+def told_outputs(made: Outputs, *, steps: Sequence[Step], proof: Proof | None, as_json: bool) -> str:
     if as_json:
-        return _json({**asdict(made), "changed": bool(steps), "steps": [_plain(step) for step in steps]})
+        trial = {**asdict(proof), "parts": dict(proof.parts)} if proof else None
+        return _json(
+            {**asdict(made), "changed": bool(steps), "steps": [_plain(step) for step in steps], "trial": trial}
+        )
     lines = ["no change" if not steps else f"{len(steps)} steps taken, and the account shows them", ""]
     lines += [
         f"kv_namespace_id\t{made.kv_namespace_id}",
@@ -76,7 +80,23 @@ def told_outputs(edge: Edge, state: State, *, steps: Sequence[Step], as_json: bo
         f"worker_route_pattern\t{made.worker_route_pattern or '-'}",
         *(f"url\t{url}" for url in made.urls),
     ]
+    if proof is not None:
+        lines += ["", *_proof_lines(proof)]
     return "\n".join(lines)
+
+
+def _proof_lines(proof: Proof) -> Iterator[str]:
+    if proof.parts:
+        yield f"self-test\t{', '.join(f'{name} {said}' for name, said in proof.parts)}"
+    if proof.files:
+        yield f"files\t{proof.files} looked at"
+    yield from (_seen_line(one) for one in proof.seen)
+    yield from (f"not tried\t{why}" for why in proof.untried)
+    yield from (f"WRONG\t{said}" for said in proof.wrong)
+
+
+def _seen_line(one: Seen) -> str:
+    return f"{one.how.upper()}\t{one.took_ms} ms\t{one.cache_status}"
 
 
 def told_status(edge: Edge, state: State, *, as_json: bool) -> str:
@@ -91,7 +111,7 @@ def told_status(edge: Edge, state: State, *, as_json: bool) -> str:
                 "ours": ours,
                 "version": found.version_tag if found else None,
                 "bindings": sorted(str(b["name"]) for b in found.bindings) if found else [],
-                "bucket": state.bucket.name if state.bucket else None,
+                "buckets": [bucket.name for bucket in state.buckets],
                 "routes": [r.pattern for r in state.routes if r.script == edge.script.name],
                 "domains": [d.hostname for d in state.domains if d.script == edge.script.name],
                 "on_workers_dev": found.on_workers_dev if found else False,
@@ -103,8 +123,8 @@ def told_status(edge: Edge, state: State, *, as_json: bool) -> str:
 def _status_lines(edge: Edge, state: State) -> Iterator[str]:
     found, name = state.script, edge.script.name
     yield f"KV namespace\t{edge.script.kv.title}\t{state.kv_namespace_id or 'not there'}"
-    if edge.script.bucket is not None:
-        yield f"R2 bucket\t{edge.script.bucket.name}\t{'there' if state.bucket else 'not there'}"
+    for bucket in edge.script.buckets:
+        yield f"R2 bucket\t{bucket.name}\t{'there' if state.bucket(bucket.name) else 'not there'}"
     if found is None:
         yield f"Worker\t{name}\tnot there"
     else:
@@ -119,10 +139,19 @@ def _status_lines(edge: Edge, state: State) -> Iterator[str]:
 def told_tries(seen: Sequence[Seen], *, as_json: bool) -> str:
     if as_json:
         return _json([asdict(one) for one in seen])
-    lines = [f"{one.how.upper()}\t{one.took_ms} ms\t{one.cache_status}" for one in seen]
+    lines = [_seen_line(one) for one in seen]
     if seen[-1].how != "hit":
         lines.append(f"no hit in {len(seen)} tries: Cache-Status says why, in its detail")
     return "\n".join(lines)
+
+
+def told_run(run: Run, *, as_json: bool) -> str:
+    """One line, with a line below for each thing said; as JSON one line in all."""
+    if as_json:
+        return json.dumps(asdict(run))
+    outcome = "" if run.outcome == "ok" else f"  {run.outcome}"
+    lines = [f"{run.at}  {run.status or '-'}  {run.what}{outcome}"]
+    return "\n".join([*lines, *(f"    {said}" for said in (*run.said, *run.faults))])
 
 
 def told_removal(changes: Changes) -> str:

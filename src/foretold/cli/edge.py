@@ -63,9 +63,10 @@ def wrangler(edge_file: Path, kv_namespace_id: str | None, output: Path | None) 
     folder = output.parent if output is not None else Path()
     text = wrangler_jsonc(
         edge,
-        main=Path(os.path.relpath(entry, folder)).as_posix(),
+        main=_as_seen_from(folder, entry),
         kv_namespace_id=kv_namespace_id,
         secret_names=tuple(source.name for source in settings.secrets),
+        assets_folder=_as_seen_from(folder, edge.script.assets.folder) if edge.script.assets else "",
     )
     if output is None:
         click.echo(text, nl=False)
@@ -73,18 +74,18 @@ def wrangler(edge_file: Path, kv_namespace_id: str | None, output: Path | None) 
         output.write_text(text)
 
 
+def _as_seen_from(folder: Path, there: Path | None) -> str:
+    assert there is not None
+    return Path(os.path.relpath(there, folder)).as_posix()
+
+
 def _namespace_id(edge_file: Path) -> str:
-    from foretold.cli.deploy import with_account
-    from foretold.deploy.account import Account
-    from foretold.deploy.plan import Edge
+    from foretold.cli.edge_account import account_of, described_without_secrets
     from foretold.errors import DeployError
 
-    found: list[str | None] = []
-
-    def act(account: Account, edge: Edge) -> None:
-        found.append(account.read(edge).kv_namespace_id)
-
-    with_account(edge_file, act, with_secrets=False)
-    if found[0] is None:
+    _, edge = described_without_secrets(edge_file)
+    with account_of(edge) as account:
+        found = account.read(edge).kv_namespace_id
+    if found is None:
         raise DeployError("the account has no such KV namespace yet: apply first, or give --kv-namespace-id")
-    return found[0]
+    return found

@@ -68,8 +68,8 @@ def plan_removal(account: Account, edge: Edge, *, keep_data: bool) -> Planned:
     """What destroy would do; nothing is written.  Raises DeployError."""
     account.check_token(edge)
     state = account.read(edge)
-    of_kv, of_bucket = account.users(edge, state)
-    state = replace(state, kv_users=of_kv, bucket_users=of_bucket)
+    of_kv, of_buckets = account.users(edge, state)
+    state = replace(state, kv_users=of_kv, bucket_users=of_buckets)
     return Planned(state=state, changes=removals(edge, state, keep_data=keep_data))
 
 
@@ -79,9 +79,8 @@ def destroy(account: Account, edge: Edge, *, planned: Planned, with_answers: boo
     for step in planned.changes.steps:
         tell(step)
         if step.kind == "bucket" and with_answers:
-            while keys := account.objects(step.name):
-                for key in keys:
-                    account.remove_object(step.name, key)
+            for key in account.objects(step.name):
+                account.remove_object(step.name, key)
         account.take(step, edge, planned.changes, kv_namespace_id=None)
 
 
@@ -90,7 +89,7 @@ def outputs(edge: Edge, state: State) -> Outputs:
     urls = []
     if edge.domain is not None:
         urls.append(f"https://{edge.domain.hostname}")
-    if edge.route is not None:
+    if edge.route is not None and not rules.misses_its_own_host(edge.route.pattern):
         urls.append(f"https://{rules.pattern_host(edge.route.pattern)}")
     if edge.workers_dev and state.workers_dev_subdomain:
         urls.append(f"https://{script}.{state.workers_dev_subdomain}.workers.dev")

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from foretold.deploy.permissions import TOKENS_PAGE, Permission
 from foretold.errors import ConfigError, DeployError, DeployForbidden, DeployUnreachable
 
 if TYPE_CHECKING:
+    import httpx
     from cloudflare import APIStatusError, Cloudflare
 
 API = "https://api.cloudflare.com/client/v4"
@@ -21,6 +23,8 @@ _ADVICE = {
     10014: "the namespace was made meanwhile: run it again",
     10020: "another Worker has this route: run `plan`, which names it",
     10021: "Cloudflare could not start the Worker's code; nothing was replaced",
+    10004: "the bucket was made meanwhile: run it again",
+    10027: "the script is too large for the account's plan: leave modules or static files out, or change the plan",
     10037: "the account has as many Workers as its plan allows: remove one, or change the plan",
     10042: "R2 is not turned on in this account: turn it on in the dashboard, under R2, or leave [r2] out",
     10048: "the free plan's limit for today is reached: it opens again at 00:00 UTC",
@@ -36,14 +40,35 @@ _OF_THE_TOKEN = frozenset({1000, 6003, 6111, 9106, 9109, 10000, 10001})
 def client(token: str, *, base_url: str, retries: int) -> Cloudflare:
     """Raises ConfigError without the SDK, or with a token that can't be one."""
     try:
-        from cloudflare import Cloudflare
+        from cloudflare import Cloudflare, DefaultHttpxClient
     except ImportError:
         raise ConfigError(f"deploying needs Cloudflare's SDK: {INSTALL}") from None
+    _check_address(base_url)
     if not token:
         raise DeployForbidden(f"CLOUDFLARE_API_TOKEN is not set: make a token at {TOKENS_PAGE}")
     if not token.isascii() or any(c.isspace() for c in token):
         raise DeployForbidden("CLOUDFLARE_API_TOKEN has a space, a line end or a foreign letter in it: copy it anew")
-    return Cloudflare(api_token=token, base_url=base_url, max_retries=retries)
+    asking = DefaultHttpxClient(event_hooks={"response": [_check_kind]})
+    made = Cloudflare(api_token=token, base_url=base_url, max_retries=retries, http_client=asking)
+    # Of the environment, which the SDK would send instead of the token.
+    made.api_email = made.api_key = made.user_service_key = None
+    return made
+
+
+def _check_address(base_url: str) -> None:
+    """The token goes there: in the clear only to this machine itself."""
+    at = urlsplit(base_url)
+    if at.scheme not in ("https", "http") or not at.hostname:
+        raise ConfigError(f"CLOUDFLARE_API_BASE_URL is {base_url!r}: give an address such as {API}")
+    if at.scheme == "http" and at.hostname not in ("127.0.0.1", "::1", "localhost"):
+        raise ConfigError(f"CLOUDFLARE_API_BASE_URL is {base_url!r}: over http:// the token could be read on its way")
+
+
+def _check_kind(response: httpx.Response) -> None:
+    """Whoever answers for the API, such as a network's sign-in page, is no API."""
+    kind = response.headers.get("content-type", "").partition(";")[0]
+    if response.is_success and kind != "application/json" and "/objects/" not in response.url.path:
+        raise OSError(f"an answer of type {kind or 'none'} instead of JSON: something on the way answers in its place")
 
 
 @contextmanager

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from foretold.deploy import rules
-from foretold.deploy.plan import Edge, is_ours, lifecycle_rules, version_tag, wire_bindings
-from foretold.deploy.state import FoundScript, State
+from foretold.deploy.plan import Edge, Route, is_ours, lifecycle_rules, version_tag, wire_bindings
+from foretold.deploy.state import Dns, FoundScript, State
 
 # Bindings whose value the API never tells: what we don't set ourselves is taken over from the version before.
 SECRET_KINDS = frozenset({"secret_text", "secret_key"})
@@ -83,8 +83,7 @@ def removals(edge: Edge, state: State, *, keep_data: bool) -> Changes:
             refused.append(f"the Worker {script.name!r} was not deployed by this program: remove it by hand")
             steps.clear()
     kept = [("kv", script.kv.title, state.kv_namespace_id, state.kv_users)]
-    if state.bucket is not None:
-        kept.append(("bucket", state.bucket.name, state.bucket.name, state.bucket_users))
+    kept += [("bucket", b.name, b.name, state.bucket_users.get(b.name, ())) for b in state.buckets]
     for kind, name, ref, users in kept:
         if ref is None:
             continue
@@ -147,18 +146,13 @@ def _refused(edge: Edge, state: State, permits: Permits) -> Iterator[str]:
 def _store_steps(edge: Edge, state: State) -> Iterator[Step]:
     if state.kv_namespace_id is None:
         yield Step(does="create", kind="kv", name=edge.script.kv.title)
-    bucket = edge.script.bucket
-    if bucket is None:
-        return
-    if state.bucket is None:
-        yield Step(does="create", kind="bucket", name=bucket.name)
-    if state.bucket is None or not _has_rules(state.bucket.lifecycle, lifecycle_rules(bucket)):
-        yield Step(
-            does="change",
-            kind="lifecycle",
-            name=bucket.name,
-            why=(f"objects are deleted after {bucket.expire_days} days",),
-        )
+    for bucket in edge.script.buckets:
+        found = state.bucket(bucket.name)
+        if found is None:
+            yield Step(does="create", kind="bucket", name=bucket.name)
+        if found is None or not _has_rules(found.lifecycle, lifecycle_rules(bucket)):
+            why = (f"objects are deleted after {bucket.expire_days} days",)
+            yield Step(does="change", kind="lifecycle", name=bucket.name, why=why)
 
 
 def _has_rules(found: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> bool:
@@ -254,17 +248,36 @@ def _no_longer_described(edge: Edge, state: State) -> Iterator[Step]:
 def _notes(edge: Edge, state: State, permits: Permits, inherited: tuple[str, ...]) -> Iterator[str]:
     if edge.route is not None:
         for said in rules.caught(edge.route.pattern):
-            yield f"the route catches {said}" if not said.startswith("not ") else f"the route does {said}"
-        zone = state.zones.get(edge.route.zone_id)
-        if zone:
-            yield f"its hosts need a proxied DNS record in the zone {zone}, else no request comes here"
+            yield f"the route catches {said}" if not said.startswith("not ") else f"it does not catch {said[4:]}"
+        yield from _dns_notes(edge.route, state)
         for other in _others_inside(edge, state):
             yield f"inside of it the route {other.pattern} goes to {other.script or 'no Worker'}: the narrower one wins"
+        yield from _asset_notes(edge, edge.route.pattern)
     if not permits.detach:
         for left in _no_longer_described(edge, state):
             yield f"the {left.kind} {left.name} still leads here, though edge.toml no longer names it: --detach removes it"
     if inherited:
         yield f"secrets set elsewhere stay as they are: {', '.join(inherited)} (--drop-secret NAME removes one)"
+
+
+def _asset_notes(edge: Edge, pattern: str) -> Iterator[str]:
+    if edge.script.assets is None or edge.domain is not None or edge.workers_dev:
+        return
+    host = rules.pattern_host(pattern)
+    served = any(rules.pattern_matches(pattern, host=host, path=f.address) for f in edge.script.assets.files_served())
+    if not served and not rules.misses_its_own_host(pattern):
+        yield "no static file is on a path that the route catches: none of them is served"
+
+
+def _dns_notes(route: Route, state: State) -> Iterator[str]:
+    host, zone = rules.pattern_host(route.pattern), state.zones.get(route.zone_id)
+    match state.dns:
+        case Dns.NO_RECORD:
+            yield f"{host} has no DNS record in the zone {zone}: add a proxied one, else no request comes here"
+        case Dns.NOT_PROXIED:
+            yield f"the DNS record of {host} is not proxied: turn the orange cloud on, else no request comes here"
+        case Dns.UNREAD if zone:
+            yield f"its hosts need a proxied DNS record in the zone {zone}, else no request comes here"
 
 
 def _others_inside(edge: Edge, state: State) -> Iterator[Any]:

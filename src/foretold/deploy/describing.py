@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+from foretold.deploy.assets import Assets, collect_assets
 from foretold.deploy.modules import collect
 from foretold.deploy.plan import (
     Analytics,
@@ -19,13 +20,14 @@ from foretold.deploy.plan import (
     Secret,
     Variable,
 )
-from foretold.deploy.settings import EdgeSettings, SecretSource
+from foretold.deploy.settings import EdgeSettings, LogSettings, SecretSource
 from foretold.errors import ConfigError
 
 ENTRY = "prediction_worker.js"
 # The binding in which the Worker looks for its settings, as JSON.
 SETTINGS = "FORETOLD_SETTINGS"
 _PLACES = (Path(__file__).parent / "worker", Path(__file__).parents[3] / "worker" / "src")
+_PAGES = (Path(__file__).parent / "assets", Path(__file__).parents[3] / "worker" / "assets")
 
 
 def describe(settings: EdgeSettings, *, folder: Path) -> Edge:
@@ -46,6 +48,18 @@ def bundled_entry() -> Path:
     raise ConfigError("this installation has no Worker of its own: name yours with `entry` in [worker]")
 
 
+def model_to_try(settings: EdgeSettings) -> str:
+    """What the trial at the end of a deployment asks; empty if none is known."""
+    if settings.trial.model:
+        return settings.trial.model
+    routes = (settings.settings or {}).get("routes")
+    for route in routes if isinstance(routes, list) else ():
+        for name in (route.get("models") if isinstance(route, dict) else None) or ():
+            if isinstance(name, str) and "*" not in name:
+                return name
+    return ""
+
+
 def _edge(settings: EdgeSettings, folder: Path, *, secrets: tuple[Secret, ...]) -> Edge:
     worker, route, domain = settings.worker, settings.route, settings.domain
     account_id = settings.account_id or os.environ.get("CLOUDFLARE_ACCOUNT_ID", "")
@@ -64,6 +78,8 @@ def _edge(settings: EdgeSettings, folder: Path, *, secrets: tuple[Secret, ...]) 
             compatibility_flags=worker.compatibility_flags,
             kv=KvNamespace(title=settings.kv.title),
             bucket=Bucket(name=settings.r2.bucket, expire_days=settings.r2.expire_days) if settings.r2.bucket else None,
+            log_bucket=_log_bucket(settings.logs),
+            assets=_assets(settings, folder),
             ai="AI" if settings.ai.enabled else None,
             rate_limit=RateLimit(namespace_id=str(limit.namespace_id), requests=limit.requests, period_s=limit.period_s)
             if limit.requests
@@ -77,6 +93,27 @@ def _edge(settings: EdgeSettings, folder: Path, *, secrets: tuple[Secret, ...]) 
         domain=Domain(zone_id=domain.zone_id, hostname=domain.hostname) if domain.hostname else None,
         workers_dev=worker.workers_dev,
     )
+
+
+def _log_bucket(logs: LogSettings) -> Bucket | None:
+    if not logs.bucket:
+        return None
+    return Bucket(name=logs.bucket, binding="FORETOLD_LOGS", expire_days=logs.expire_days)
+
+
+def _assets(settings: EdgeSettings, folder: Path) -> Assets | None:
+    """The files of the folder named, else the page that comes with this program's own Worker."""
+    asked = settings.assets
+    if asked.folder:
+        place = folder / asked.folder
+    else:
+        bundled = next((place for place in _PAGES if place.is_dir()), None)
+        if bundled is None or settings.worker.entry:
+            return None
+        place = bundled
+    if not asked.enabled:
+        return None
+    return Assets(files=collect_assets(place), worker_first=asked.worker_first, folder=place)
 
 
 def _variables(settings: EdgeSettings) -> tuple[Variable, ...]:

@@ -26,6 +26,7 @@ class Permission:
 
 SCRIPTS = Permission(group="Workers Scripts Write", shown="Account · Workers Scripts · Edit")
 KV = Permission(group="Workers KV Storage Write", shown="Account · Workers KV Storage · Edit")
+TAIL = Permission(group="Workers Tail Read", shown="Account · Workers Tail · Read")
 R2 = Permission(group="Workers R2 Storage Write", shown="Account · Workers R2 Storage · Edit")
 
 
@@ -39,7 +40,7 @@ def zone_of(zone_id: str) -> Permission:
 
 def needed(edge: Edge) -> tuple[Permission, ...]:
     found = [SCRIPTS, KV]
-    if edge.script.bucket is not None:
+    if edge.script.buckets:
         found.append(R2)
     for zone_id in zone_ids(edge):
         found += [routes_of(zone_id), zone_of(zone_id)]

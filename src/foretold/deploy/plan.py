@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from foretold.deploy import rules
+from foretold.deploy.assets import Assets
 from foretold.errors import ConfigError
 
 # What each version we upload is tagged with; a version without it was made by somebody else.
@@ -88,7 +89,7 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analytics:
-    binding: str = "OUTCOMES"
+    binding: str = "FORETOLD_METRICS"
     dataset: str = "foretold_outcomes"
 
     def __post_init__(self) -> None:
@@ -127,11 +128,13 @@ class Script:
     compatibility_flags: tuple[str, ...] = ()
     kv: KvNamespace = KvNamespace()
     bucket: Bucket | None = None
+    log_bucket: Bucket | None = None
     ai: str | None = None
     rate_limit: RateLimit | None = None
     analytics: Analytics | None = None
     variables: tuple[Variable, ...] = ()
     secrets: tuple[Secret, ...] = ()
+    assets: Assets | None = None
     logs: bool = True
 
     def __post_init__(self) -> None:
@@ -141,7 +144,16 @@ class Script:
         rules.check_modules(self.main_module, [(m.name, len(m.content)) for m in self.modules])
         if self.ai is not None:
             rules.check_binding(self.ai)
+        if len({bucket.name for bucket in self.buckets}) < len(self.buckets):
+            raise ConfigError(
+                f"the bucket {self.buckets[0].name!r} is to hold answers and logs: give each its own, since each has its "
+                "own lifetime"
+            )
         rules.check_apart([str(b["name"]) for b in wire_bindings(self, kv_namespace_id="")])
+
+    @property
+    def buckets(self) -> tuple[Bucket, ...]:
+        return tuple(bucket for bucket in (self.bucket, self.log_bucket) if bucket is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,8 +204,7 @@ def wire_bindings(script: Script, *, kv_namespace_id: Any) -> list[dict[str, Any
         *({"type": "plain_text", "name": v.name, "text": v.text} for v in script.variables),
         *({"type": "secret_text", "name": s.name, "text": s.text} for s in script.secrets),
     ]
-    if script.bucket is not None:
-        found.append({"type": "r2_bucket", "name": script.bucket.binding, "bucket_name": script.bucket.name})
+    found += [{"type": "r2_bucket", "name": bucket.binding, "bucket_name": bucket.name} for bucket in script.buckets]
     if script.ai is not None:
         found.append({"type": "ai", "name": script.ai})
     if script.rate_limit is not None:
@@ -204,6 +215,8 @@ def wire_bindings(script: Script, *, kv_namespace_id: Any) -> list[dict[str, Any
         found.append(
             {"type": "analytics_engine", "name": script.analytics.binding, "dataset": script.analytics.dataset}
         )
+    if script.assets is not None:
+        found.append({"type": "assets", "name": script.assets.binding})
     return sorted(found, key=lambda binding: str(binding["name"]))
 
 
@@ -238,6 +251,8 @@ def version_tag(edge: Edge) -> str:
         "kv": script.kv.title,
         "bindings": [b for b in wire_bindings(script, kv_namespace_id="") if b["type"] != "secret_text"],
     }
+    if script.assets is not None:
+        said["assets"] = [script.assets.manifest(), script.assets.config()]
     content = hashlib.sha256(_canonical(said)).hexdigest()[:32]
     secrets = _canonical(sorted([s.name, s.text] for s in script.secrets))
     salt = f"{edge.account_id}/{script.name}".encode()

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from foretold.deploy import rules
+from foretold.deploy.assets import Assets
 from foretold.deploy.plan import Bucket, Edge, Module, lifecycle_rules, wire_bindings
 from foretold.errors import ConfigError
 
@@ -50,7 +51,9 @@ class EdgePredictions(pulumi.ComponentResource):
         namespace = cloudflare.WorkersKvNamespace(
             f"{name}-kv", account_id=edge.account_id, title=edge.script.kv.title, opts=self._inside()
         )
-        stores: list[pulumi.Resource] = [namespace, *self._bucket()]
+        stores: list[pulumi.Resource] = [namespace]
+        for role, bucket in (("bucket", edge.script.bucket), ("log-bucket", edge.script.log_bucket)):
+            stores += self._bucket(role, bucket) if bucket is not None else []
         script = self._script(namespace.id, secrets, stores)
         self._reach(script)
         self.kv_namespace_id = namespace.id
@@ -67,15 +70,12 @@ class EdgePredictions(pulumi.ComponentResource):
     def _inside(self, *after: pulumi.Resource) -> pulumi.ResourceOptions:
         return pulumi.ResourceOptions(parent=self, depends_on=list(after))
 
-    def _bucket(self) -> list[pulumi.Resource]:
-        bucket = self._edge.script.bucket
-        if bucket is None:
-            return []
+    def _bucket(self, role: str, bucket: Bucket) -> list[pulumi.Resource]:
         made = cloudflare.R2Bucket(
-            f"{self._name}-bucket", account_id=self._edge.account_id, name=bucket.name, opts=self._inside()
+            f"{self._name}-{role}", account_id=self._edge.account_id, name=bucket.name, opts=self._inside()
         )
         cloudflare.R2BucketLifecycle(
-            f"{self._name}-lifecycle",
+            f"{self._name}-{role}-lifecycle",
             account_id=self._edge.account_id,
             bucket_name=made.name,
             rules=_lifecycle(bucket),
@@ -105,6 +105,7 @@ class EdgePredictions(pulumi.ComponentResource):
             content_sha256=main.sha256,
             files={m.name: _module(m) for m in script.modules if m is not main},
             bindings=bindings,
+            assets=_assets(script.assets) if script.assets is not None else None,
             compatibility_date=script.compatibility_date,
             compatibility_flags=list(script.compatibility_flags),
             observability=cloudflare.WorkersScriptObservabilityArgs(enabled=script.logs),
@@ -166,6 +167,15 @@ def _module(module: Module) -> cloudflare.WorkersScriptFilesArgs:
         content_type=module.content_type,
         content_base64=base64.b64encode(module.content).decode(),
         content_sha256=module.sha256,
+    )
+
+
+def _assets(assets: Assets) -> cloudflare.WorkersScriptAssetsArgs:
+    if assets.folder is None:
+        raise ConfigError("the static files are in no folder, and Pulumi reads folders: collect them from one")
+    return cloudflare.WorkersScriptAssetsArgs(
+        directory=str(assets.folder),
+        config=cloudflare.WorkersScriptAssetsConfigArgs(**assets.config()),
     )
 
 

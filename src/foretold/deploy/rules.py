@@ -29,6 +29,8 @@ def check_id(text: str, what: str) -> None:
     found = f"has {len(text)} characters" if re.fullmatch(r"[0-9A-Fa-f]*", text) else f"is {text!r}"
     if _ID.fullmatch(text.lower()):
         found = "has capital letters"
+    if re.search(r"\s", text) and _ID.fullmatch("".join(text.split())):
+        found = "has a space in it"
     raise ConfigError(f"the {what} id {found}: give the 32 hex digits of the {what}'s overview page, in lower case")
 
 
@@ -93,6 +95,14 @@ def check_flags(flags: Sequence[str]) -> None:
             raise ConfigError(f"the compatibility flag {flag!r} must be a word such as enable_request_signal")
 
 
+def check_worker_first(patterns: Sequence[str]) -> None:
+    for pattern in patterns:
+        if not re.fullmatch(r"!?/[^\s?#]*", pattern):
+            raise ConfigError(f"the path {pattern!r} in worker_first must begin with / or !/, such as /v1/*")
+    if patterns and all(pattern.startswith("!") for pattern in patterns):
+        raise ConfigError("worker_first has exceptions only: name a path without ! too, such as /v1/*")
+
+
 def check_modules(main: str, modules: Sequence[tuple[str, int]]) -> None:
     """`modules` are names and sizes in bytes."""
     names = [name for name, _ in modules]
@@ -149,6 +159,16 @@ def pattern_host(pattern: str) -> str:
     return _HOST_STAR.sub("", pattern.rpartition("://")[2].partition("/")[0], count=1)
 
 
+def misses_its_own_host(pattern: str) -> bool:
+    """Whether it catches hosts below the one it names, and that one not."""
+    return pattern.rpartition("://")[2].startswith("*.")
+
+
+def catches_many(pattern: str) -> bool:
+    """Whether it catches more than one host."""
+    return pattern.rpartition("://")[2].startswith("*")
+
+
 def caught(pattern: str) -> list[str]:
     """What a pattern catches and what it surprisingly does not, in words."""
     host, _, path = pattern.rpartition("://")[2].partition("/")
@@ -169,8 +189,8 @@ def caught(pattern: str) -> list[str]:
     return said
 
 
-def pattern_matches(pattern: str, *, host: str, path: str) -> bool:
-    """Whether a request for this host and path comes to the route; patterns are taken as checked."""
+def pattern_matches(pattern: str, *, host: str, path: str | None) -> bool:
+    """Whether a request for this host and path comes to the route; None is any path.  Patterns are taken as checked."""
     rest = pattern.rpartition("://")[2]
     of_host, _, of_path = rest.partition("/")
     if of_host.startswith("*"):
@@ -178,5 +198,7 @@ def pattern_matches(pattern: str, *, host: str, path: str) -> bool:
             return False
     elif host != of_host:
         return False
+    if path is None:
+        return True
     wanted = f"/{of_path}"
     return path.startswith(wanted[:-1]) if wanted.endswith("*") else path == wanted

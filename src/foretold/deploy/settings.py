@@ -11,6 +11,7 @@ from foretold.config import values as v
 from foretold.config.checking import Fail
 from foretold.config.reading import load_as, read_text
 from foretold.config.settings import setting, table
+from foretold.deploy.assets import WORKER_FIRST
 from foretold.errors import ConfigError
 
 
@@ -96,6 +97,39 @@ class R2Settings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LogSettings:
+    bucket: str = setting(
+        v.maybe_text, "", "an R2 bucket for a line of each request, many to an object", shown='"prediction-logs"'
+    )
+    expire_days: int = setting(v.number(1, 3650), 30, "when R2 deletes a line by itself", shown="30")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssetSettings:
+    enabled: bool = setting(v.flag, True, "serves static files beside the Worker", shown="true")
+    folder: str = setting(
+        v.maybe_text, "", "where they are, if not the page that comes with the Worker", shown='"public"'
+    )
+    worker_first: tuple[str, ...] = setting(
+        v.texts,
+        WORKER_FIRST,
+        "paths that go to the Worker even if there is such a file",
+        shown='["/v1/*", "/predict/*", "/-/*"]',
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrySettings:
+    model: str = setting(
+        v.maybe_text,
+        "",
+        "what apply asks at its end, a miss and then a hit; else the first that `settings` name",
+        shown='"gpt-4.1-mini"',
+    )
+    url: str = setting(v.maybe_text, "", "where, if not at the route or domain", shown='"https://ai.example.com"')
+
+
+@dataclass(frozen=True, kw_only=True)
 class AiSettings:
     enabled: bool = setting(v.flag, False, "lets the Worker ask Workers AI", shown="false")
 
@@ -138,6 +172,9 @@ class EdgeSettings:
     domain: DomainSettings = table(DomainSettings, "or a whole host of its own")
     kv: KvSettings = table(KvSettings, "the KV namespace that keeps answers")
     r2: R2Settings = table(R2Settings, "the R2 bucket")
+    logs: LogSettings = table(LogSettings, "the Worker's own log")
+    assets: AssetSettings = table(AssetSettings, "static files")
+    trial: TrySettings = table(TrySettings, "the question at the end of `apply`")
     ai: AiSettings = table(AiSettings, "Workers AI")
     rate_limit: RateLimitSettings = table(RateLimitSettings, "a limit before everything else")
     analytics: AnalyticsSettings = table(AnalyticsSettings, "Analytics Engine")

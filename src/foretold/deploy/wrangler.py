@@ -20,17 +20,19 @@ _RULES = {
 }
 
 
-def wrangler_jsonc(edge: Edge, *, main: str, kv_namespace_id: str, secret_names: tuple[str, ...] = ()) -> str:
-    """`main` is the entry as seen from the file's folder."""
+def wrangler_jsonc(
+    edge: Edge, *, main: str, kv_namespace_id: str, secret_names: tuple[str, ...] = (), assets_folder: str = ""
+) -> str:
+    """`main` is the entry as seen from the file's folder, `assets_folder` that of the static files."""
     secrets = [f"//   npx wrangler secret put {name}\n" for name in secret_names]
     told = ["// Made by `foretold edge export wrangler`; change edge.toml and make it anew.\n"]
     if secrets:
         told += ["// The Worker's secrets are not in here:\n", *secrets]
-    config = wrangler_config(edge, main=main, kv_namespace_id=kv_namespace_id)
+    config = wrangler_config(edge, main=main, kv_namespace_id=kv_namespace_id, assets_folder=assets_folder)
     return "".join(told) + json.dumps(config, indent=2) + "\n"
 
 
-def wrangler_config(edge: Edge, *, main: str, kv_namespace_id: str) -> dict[str, Any]:
+def wrangler_config(edge: Edge, *, main: str, kv_namespace_id: str, assets_folder: str = "") -> dict[str, Any]:
     """Every default that matters is said, so that another version of wrangler can't mean something else."""
     script = edge.script
     if not main.endswith(script.main_module):
@@ -56,6 +58,10 @@ def wrangler_config(edge: Edge, *, main: str, kv_namespace_id: str) -> dict[str,
     if routes:
         config["routes"] = routes
     config.update(_bindings(script))
+    if script.assets is not None:
+        if not assets_folder:
+            raise ConfigError("the static files are in no folder, and wrangler reads folders: collect them from one")
+        config["assets"] = {"directory": assets_folder, "binding": script.assets.binding, **script.assets.config()}
     return config
 
 
@@ -71,8 +77,8 @@ def _bindings(script: Script) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if script.variables:
         found["vars"] = {v.name: v.text for v in script.variables}
-    if script.bucket is not None:
-        found["r2_buckets"] = [{"binding": script.bucket.binding, "bucket_name": script.bucket.name}]
+    if script.buckets:
+        found["r2_buckets"] = [{"binding": b.binding, "bucket_name": b.name} for b in script.buckets]
     if script.ai is not None:
         found["ai"] = {"binding": script.ai}
     if script.rate_limit is not None:

@@ -53,9 +53,12 @@ async def body(request: web.Request, **members: type) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Part:
+    """`content_type_told` is with its parameters."""
+
     name: str
     filename: str | None
     content_type: str
+    content_type_told: str
     content: bytes
 
 
@@ -79,7 +82,8 @@ def _part(piece: bytes) -> Part:
     if fields.get_content_disposition() != "form-data" or not isinstance(name, str):
         raise Refusal(400, 10001, "a part of the form has no name")
     content_type = fields.get_content_type() if "content-type" in fields else ""
-    return Part(name, fields.get_filename(), content_type, content)
+    told = re.search(rb"(?im)^content-type: *([^\r\n]*)", head)
+    return Part(name, fields.get_filename(), content_type, told[1].decode() if told else "", content)
 
 
 async def no_body(request: web.Request) -> None:

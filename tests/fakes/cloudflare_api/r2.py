@@ -22,6 +22,7 @@ def routes(root: str) -> list[web.RouteDef]:
         web.get(f"{base}/{{bucket}}/lifecycle", get_lifecycle, allow_head=False),
         web.put(f"{base}/{{bucket}}/lifecycle", put_lifecycle),
         web.get(f"{base}/{{bucket}}/objects", list_objects, allow_head=False),
+        web.get(f"{base}/{{bucket}}/objects/{{key:.+}}", get_object, allow_head=False),
         web.delete(f"{base}/{{bucket}}/objects/{{key:.+}}", delete_object),
     ]
 
@@ -86,7 +87,19 @@ async def list_objects(request: web.Request) -> web.Response:
     keys = sorted(k for k in _bucket(request).objects if k > asked.get("cursor", ""))
     part = keys[:size]
     info = {"is_truncated": len(keys) > size, "cursor": part[-1] if len(keys) > size else "", "per_page": size}
-    return answer([{"key": key, "size": 1} for key in part], info=info)
+    # In the order in which they were put there.
+    when = {
+        key: f"2026-11-30T{at // 3600:02}:{at // 60 % 60:02}:{at % 60:02}Z"
+        for at, key in enumerate(_bucket(request).objects)
+    }
+    return answer([{"key": key, "size": 1, "last_modified": when[key]} for key in part], info=info)
+
+
+async def get_object(request: web.Request) -> web.Response:
+    found = _bucket(request).objects.get(request.match_info["key"])
+    if found is None:
+        raise Refusal(404, 10007, "The specified key does not exist.")
+    return web.Response(body=found, content_type="application/octet-stream")
 
 
 async def delete_object(request: web.Request) -> web.Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -9,12 +10,13 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.fakes.cloudflare_api import kv, r2, workers, wrangler_calls, zones
+from tests.fakes.cloudflare_api import assets, kv, r2, tails, workers, wrangler_calls, zones
 from tests.fakes.cloudflare_api.asking import THINGS, answer
 from tests.fakes.cloudflare_api.things import ACCOUNT_ID, Refusal, Things, Token
 
 ROOT = "/client/v4"
 CALLS_IN_FIVE_MINUTES = 1200
+LONGEST_WAIT_S = 60
 
 # The permission that a path needs, as the name of a group without its last word.
 _NEEDS = (
@@ -22,8 +24,10 @@ _NEEDS = (
     (r"/user/tokens/\w+", "API Tokens"),
     (r"/accounts/\w+/storage/kv/.*", "Workers KV Storage"),
     (r"/accounts/\w+/r2/.*", "Workers R2 Storage"),
+    (r"/accounts/\w+/workers/scripts/[^/]+/tails.*", "Workers Tail"),
     (r"/accounts/\w+/workers/.*", "Workers Scripts"),
     (r"/zones/\w+/workers/routes.*", "Workers Routes"),
+    (r"/zones/\w+/dns_records", "DNS"),
     (r"/zones/\w+", "Zone"),
 )
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -58,7 +62,7 @@ class CloudflareApi:
         self.begin_anew()
         self._app = web.Application(middlewares=[self._door], client_max_size=128 * 2**20)
         self._app[THINGS] = lambda: self.things
-        for part in (kv, r2, workers, wrangler_calls, zones):
+        for part in (assets, kv, r2, tails, workers, wrangler_calls, zones):
             self._app.router.add_routes(part.routes(ROOT))
         self._runner = web.AppRunner(self._app, access_log=None)
         self._port = 0
@@ -69,7 +73,9 @@ class CloudflareApi:
         self.calls: list[Call] = []
         self.calls_left = CALLS_IN_FIVE_MINUTES
         self._troubles: list[_Trouble] = []
+        self._held: dict[int, asyncio.Event] = {}
         self._counted = 0
+        self._news = asyncio.Condition()
 
     @property
     def url(self) -> str:
@@ -78,6 +84,34 @@ class CloudflareApi:
     @property
     def writes(self) -> list[Call]:
         return [call for call in self.calls if call.is_write]
+
+    async def called(self, method: str, ending: str) -> Call:
+        """The first call of this kind, once there is one that was answered."""
+
+        def found() -> Call | None:
+            return next((c for c in self.calls if c.method == method and c.path.endswith(ending)), None)
+
+        async with asyncio.timeout(LONGEST_WAIT_S), self._news:
+            await self._news.wait_for(found)
+        call = found()
+        assert call is not None
+        return call
+
+    def hold(self, at: int) -> asyncio.Event:
+        """The call of this number is not answered, and not even looked at, before the event is set."""
+        self._held[self._counted + at] = asyncio.Event()
+        return self._held[self._counted + at]
+
+    async def holding(self) -> None:
+        """Returns once a call is held."""
+        async with asyncio.timeout(LONGEST_WAIT_S), self._news:
+            await self._news.wait_for(lambda: self._counted in self._held)
+
+    def log(self, script: str, event: dict[str, Any] | None) -> None:
+        """Tells those who listen to a Worker of one run; None ends what they hear."""
+        for name, queue in self.things.tails.values():
+            if name == script:
+                queue.put_nowait(event)
 
     def fail(self, at: int, *, status: int, code: int, message: str = "something is wrong") -> None:
         """The call of this number, the next being 1, is refused."""
@@ -107,7 +141,13 @@ class CloudflareApi:
 
     @web.middleware
     async def _door(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path.startswith("/tail/"):
+            return await handler(request)
         self._counted += 1
+        if held := self._held.get(self._counted):
+            async with self._news:
+                self._news.notify_all()
+            await held.wait()
         trouble = next((t.what for t in self._troubles if t.at == self._counted), None)
         if trouble == "before":
             return self._cut(request)
@@ -125,19 +165,24 @@ class CloudflareApi:
             response = _refused(Refusal(405, 7001, f"Method {request.method} not available for that URI."))
         path = request.path.removeprefix(ROOT)
         self.calls.append(Call(request.method, path, dict(request.query), content, response.status))
+        async with self._news:
+            self._news.notify_all()
         return self._cut(request) if trouble == "after" else response
 
     def _admit(self, request: web.Request) -> None:
         if self.calls_left <= 0:
             raise Refusal(429, 971, "Please wait and consider throttling your request speed")
         self.calls_left -= 1
+        path = request.path.removeprefix(ROOT)
+        if re.fullmatch(assets.UPLOAD, path):
+            assets.session_of(self.things, request.headers.get("authorization", ""))
+            return
         scheme, _, text = request.headers.get("authorization", "").partition(" ")
         if scheme != "Bearer" or not text:
             raise Refusal(400, 6003, "Invalid request headers")
         token = self.things.tokens.get(text)
         if token is None or token.status != "active":
             raise Refusal(401, 1000, "Invalid API Token")
-        path = request.path.removeprefix(ROOT)
         if not self._may(token, request.method, path):
             raise Refusal(403, 10000, "Authentication error")
 
@@ -153,6 +198,8 @@ class CloudflareApi:
         if not group:
             return True
         may = {f"{group} Write"} | ({f"{group} Read"} if method == "GET" else set())
+        if group == "Workers Tail":
+            may = {"Workers Tail Read", "Workers Scripts Write"}
         if method == "PUT" and path == f"/accounts/{ACCOUNT_ID}/workers/domains":
             return {"Workers Scripts Write", "Workers Routes Write"} <= token.permissions
         return bool(may & token.permissions)

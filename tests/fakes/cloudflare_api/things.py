@@ -68,12 +68,13 @@ class Bucket:
 
 @dataclass
 class Script:
-    """`modules` are content type and bytes by name; `secrets` the values that the API never tells."""
+    """`modules` and `assets` are content type and bytes by name; `secrets` the values that the API never tells."""
 
     metadata: dict[str, Any]
     modules: dict[str, tuple[str, bytes]]
     bindings: list[dict[str, Any]] = field(default_factory=list)
     secrets: dict[str, str] = field(default_factory=dict)
+    assets: dict[str, tuple[str, bytes]] = field(default_factory=dict)
     on_workers_dev: bool = True
     has_previews: bool = True
     uploads: int = 1
@@ -90,6 +91,13 @@ class Things:
     scripts: dict[str, Script] = field(default_factory=dict)
     routes: dict[str, dict[str, Any]] = field(default_factory=dict)
     domains: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # By zone: name → whether its record is proxied.
+    dns: dict[str, dict[str, bool]] = field(default_factory=dict)
+    kept_assets: dict[str, tuple[str, bytes]] = field(default_factory=dict)
+    sessions: dict[str, Any] = field(default_factory=dict)
+    tails: dict[str, tuple[str, Any]] = field(default_factory=dict)
+    # Of the account's plan; the largest there is unless a test says otherwise.
+    largest_script_bytes: int = 64 * 2**20
 
     def namespace(self, title: str) -> Namespace:
         return next(n for n in self.namespaces if n.title == title)

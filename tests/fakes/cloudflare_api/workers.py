@@ -7,6 +7,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.fakes.cloudflare_api.asking import answer, body, no_body, query, things
+from tests.fakes.cloudflare_api.assets import redeemed
 from tests.fakes.cloudflare_api.metadata import uploaded
 from tests.fakes.cloudflare_api.things import Refusal, Script, identity
 
@@ -40,6 +41,11 @@ async def upload(request: web.Request) -> web.Response:
     strict = query(request, "bindings_inherit", "excludeScript").get("bindings_inherit") == "strict"
     metadata, modules = await uploaded(request)
     held, name = things(request), request.match_info["script"]
+    size = sum(len(content) for _, content in modules.values())
+    if size > held.largest_script_bytes:
+        raise Refusal(413, 10027, f"Your Worker exceeded the size limit of {held.largest_script_bytes} bytes.")
+    given = metadata.pop("assets", None)
+    assets = redeemed(held, name, given) if given is not None else {}
     before = held.scripts.get(name)
     bindings, secrets = [], {}
     for binding in metadata.pop("bindings", ()):
@@ -52,15 +58,19 @@ async def upload(request: web.Request) -> web.Response:
                 secrets[binding["name"]] = before.secrets[binding["name"]]
             continue
         _refers_to_something(request, binding)
+        if binding["type"] == "assets" and not assets:
+            raise Refusal(400, 10021, "an assets binding needs assets")
         if binding["type"] in SECRETS:
             secrets[binding["name"]] = binding["text"]
             binding = {k: v for k, v in binding.items() if k != "text"}
         bindings.append(binding)
+    metadata["assets_config"] = (given or {}).get("config")
     held.scripts[name] = Script(
         metadata,
         modules,
         bindings,
         secrets,
+        assets,
         on_workers_dev=before.on_workers_dev if before else True,
         has_previews=before.has_previews if before else True,
         uploads=before.uploads + 1 if before else 1,
@@ -90,7 +100,7 @@ async def delete(request: web.Request) -> web.Response:
 async def settings(request: web.Request) -> web.Response:
     query(request)
     found = _script(request)
-    told = {k: v for k, v in found.metadata.items() if k != "main_module"}
+    told = {k: v for k, v in found.metadata.items() if k not in ("main_module", "assets_config")}
     return answer({**told, "bindings": found.bindings, "usage_model": "standard"})
 
 

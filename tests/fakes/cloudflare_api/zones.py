@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.fakes.cloudflare_api.asking import answer, body, no_body, query, things
+from tests.fakes.cloudflare_api.asking import answer, body, no_body, page_of, query, things
 from tests.fakes.cloudflare_api.things import Refusal, Things, identity
 
 # Host and path, a star only at the very start of the host and the very end of the path, no query, no port.
@@ -18,6 +18,7 @@ def routes(root: str) -> list[web.RouteDef]:
     base = f"{root}/zones/{{zone}}/workers/routes"
     return [
         web.get(f"{root}/zones/{{zone}}", zone, allow_head=False),
+        web.get(f"{root}/zones/{{zone}}/dns_records", dns_records, allow_head=False),
         web.get(base, list_routes, allow_head=False),
         web.post(base, create),
         web.put(f"{base}/{{route}}", update),
@@ -34,6 +35,28 @@ async def zone(request: web.Request) -> web.Response:
     if name is None:
         raise Refusal(404, 1001, "Invalid zone identifier")
     return answer({"id": request.match_info["zone"], "name": name, "status": "active"})
+
+
+async def dns_records(request: web.Request) -> web.Response:
+    asked = query(request, "name.exact", "page", "per_page")
+    zone_id = request.match_info["zone"]
+    records = things(request).dns.get(zone_id, {})
+    return page_of(
+        (
+            {
+                "id": identity("dns", name),
+                "type": "A",
+                "name": name,
+                "content": "192.0.2.1",
+                "proxied": proxied,
+                "ttl": 1,
+            }
+            for name, proxied in sorted(records.items())
+            if name == asked.get("name.exact", name)
+        ),
+        request,
+        most=1000,
+    )
 
 
 async def list_routes(request: web.Request) -> web.Response:

@@ -33,11 +33,9 @@ def _wired():
 
 def _state(**more) -> State:
     """All that edge() describes."""
-    bucket = script().bucket
-    assert bucket is not None
     given = {
         "kv_namespace_id": KV_ID,
-        "bucket": FoundBucket(name=bucket.name, lifecycle=lifecycle_rules(bucket)),
+        "buckets": tuple(FoundBucket(name=b.name, lifecycle=lifecycle_rules(b)) for b in script().buckets),
         "script": _found_script(),
         "routes": (FoundRoute(id="1", zone_id=ZONE_ID, pattern=ROUTE.pattern, script="prediction-worker"),),
         "zones": {ZONE_ID: ZONE_NAME},
@@ -58,6 +56,8 @@ def test_stores_come_before_the_script_and_ways_to_it_come_last():
         ("create", "kv"),
         ("create", "bucket"),
         ("change", "lifecycle"),
+        ("create", "bucket"),
+        ("change", "lifecycle"),
         ("upload", "script"),
         ("change", "workers.dev"),
         ("create", "route"),
@@ -66,9 +66,9 @@ def test_stores_come_before_the_script_and_ways_to_it_come_last():
 
 def test_what_the_api_tells_beyond_what_was_sent_is_no_difference():
     told = tuple({**b, "environment": "production", "jurisdiction": None} for b in _found_script().bindings)
-    bucket = FoundBucket(name="prediction-bodies", lifecycle=[{**r, "told": 1} for r in _state().bucket.lifecycle])
+    buckets = tuple(replace(b, lifecycle=[{**rule, "told": 1} for rule in b.lifecycle]) for b in _state().buckets)
 
-    assert _steps(_state(script=_found_script(bindings=told), bucket=bucket)) == []
+    assert _steps(_state(script=_found_script(bindings=told), buckets=buckets)) == []
 
 
 def test_numbers_that_come_back_as_fractions_are_no_difference():
@@ -125,7 +125,7 @@ def test_a_zone_has_its_own_hosts_only(host):
 def test_ways_go_before_the_script_and_stores_go_last():
     steps = removals(edge(), _state(), keep_data=False).steps
 
-    assert [step.kind for step in steps] == ["route", "script", "kv", "bucket"]
+    assert [step.kind for step in steps] == ["route", "script", "kv", "bucket", "bucket"]
 
 
 def test_data_can_be_kept_and_what_others_use_is_kept():
@@ -133,7 +133,7 @@ def test_data_can_be_kept_and_what_others_use_is_kept():
     used = removals(edge(), _state(kv_users=("theirs",)), keep_data=False)
 
     assert [step.kind for step in kept.steps] == ["route", "script"]
-    assert [step.kind for step in used.steps] == ["route", "script", "bucket"]
+    assert [step.kind for step in used.steps] == ["route", "script", "bucket", "bucket"]
     assert used.notes == ("the KV namespace PredictionCache stays: theirs uses it too",)
 
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import datetime
+import re
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +19,7 @@ def test_every_price_has_its_day_and_its_source():
 
 
 def test_all_hits_cost_a_request_a_read_and_three_milliseconds_each():
-    quiet = edge(with_script=script(logs=False))
+    quiet = edge(with_script=script(logs=False, analytics=None, log_bucket=None))
 
     by_share = {row.hits_percent: row.dollars for row in estimate(quiet).rows}
 
@@ -27,8 +29,25 @@ def test_all_hits_cost_a_request_a_read_and_three_milliseconds_each():
     assert by_share[95] == pytest.approx(0.05 * 5.92 + 0.95 * 0.86)
 
 
-def test_logs_cost_by_the_request():
-    with_logs, without = estimate(edge()), estimate(edge(with_script=script(logs=False)))
+@pytest.mark.parametrize(
+    ("without", "dollars"), [({"logs": False}, 0.60), ({"analytics": None}, 0.25), ({"log_bucket": None}, 4.50 / 25)]
+)
+def test_what_is_written_beside_the_answer_costs_by_the_request(without, dollars):
+    everything, less = estimate(edge()), estimate(edge(with_script=script(**without)))
 
-    for one, other in zip(with_logs.rows, without.rows, strict=True):
-        assert one.dollars - other.dollars == pytest.approx(0.60)
+    for one, other in zip(everything.rows, less.rows, strict=True):
+        assert one.dollars - other.dollars == pytest.approx(dollars)
+
+
+def test_the_cost_is_told_for_the_shares_of_hits_that_are_asked_for():
+    assert [row.hits_percent for row in estimate(edge(), (37, 100)).rows] == [37, 100]
+
+
+def test_the_page_on_limits_has_the_prices_of_the_table():
+    page = (Path(__file__).parents[3] / "docs" / "explanation" / "edge-limits.md").read_text()
+    bare = edge(with_script=script(logs=False, analytics=None, log_bucket=None))
+
+    for share, what in ((100, "hit from KV"), (0, "miss")):
+        row = re.search(rf"^\| {what} \|.* ([0-9.]+) \|$", page, re.M)
+        assert row is not None
+        assert float(row[1]) == pytest.approx(estimate(bare, (share,)).rows[0].dollars)
