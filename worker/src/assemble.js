@@ -4,7 +4,7 @@ import { textOf } from "./contract/bytes.js";
 import { isObject } from "./contract/canonical.js";
 import { Dialects } from "./dialects/table.js";
 import { ConfigError } from "./errors.js";
-import { Flights, Room } from "./flight.js";
+import { Flights } from "./flights.js";
 import { KvGenerations } from "./generations.js";
 import { Keeping } from "./keeping.js";
 import { Node } from "./node.js";
@@ -15,6 +15,7 @@ import { Upstream } from "./origins/upstream.js";
 import { AiPredictions, WorkersAi } from "./origins/workers_ai.js";
 import { Purging } from "./purging.js";
 import { Refreshing } from "./refreshing.js";
+import { Room } from "./room.js";
 import { Route, Routes } from "./routes.js";
 import { Scope } from "./scope.js";
 import { Admin } from "./server/admin.js";
@@ -65,7 +66,7 @@ export function assemble(env, { caches, origin, nowMs = Date.now }) {
     keeping: new Keeping(tiers, { secret, largestBytes: cache.record_limit, nowMs }),
     generations: new KvGenerations(kv, { nowMs }),
     counters: new Counters(),
-    flights: new Flights({ room: new Room(FLIGHTS_BYTES) }),
+    flights: new Flights({ room: new Room(FLIGHTS_BYTES), nowMs }),
     refreshing: new Refreshing(cacheTier, { nowMs }),
     nowMs,
   });
@@ -137,10 +138,14 @@ function routeOf(settings, { cache }, { origins, upstreams }) {
     if (upstreams.get(name).speaks === "workers_ai") return new AiPredictions(origin);
     return isJson ? origin : new TextPredictions(origin);
   });
+  const { retries } = upstreams.get(settings.upstream);
+  const origin = new Chain(chained, { retries });
   return new Route({
     name: settings.name,
     kind: settings.kind,
-    origin: new Chain(chained, { retries: upstreams.get(settings.upstream).retries }),
+    origin,
+    first: chained.length > 1 ? new Chain(chained.slice(0, 1), { retries }) : origin,
+    collapses: settings.collapse ?? true,
     models: settings.models,
     path: settings.path,
     shared: settings.scope === "shared",

@@ -46,8 +46,12 @@ export class Keeping {
     return null;
   }
 
-  /** Negative records live where they are gone again in seconds: in memory and in the data centre's cache (rule P2). */
+  /**
+   * Negative records live where they are gone again in seconds: in memory and in the data centre's cache, and never in
+   * the place of an answer that is not dead (rule P2).
+   */
   async keepShortly(record, { later }) {
+    if (await this.#tiers.hasAnswer(record.key, record.namespace)) return;
     const blob = await pack(record, this.#secret);
     this.#tiers.keepInMemory(await held(record));
     const [nearest] = this.#tiers.below;

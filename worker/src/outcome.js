@@ -18,6 +18,7 @@ export function outcome(beganMs) {
     tier: "",
     status: 0,
     detail: null,
+    isEcho: false,
     stored: false,
     originMs: 0,
     bodyBytes: 0,

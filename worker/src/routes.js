@@ -6,12 +6,17 @@ import { isPattern, matches } from "./patterns.js";
 
 export const MODEL_OPERATIONS = new Set(["chat", "completion", "predict"]);
 
-/** `kind` is `model`, `json`, `get` or `undeclared`; `models` are patterns of names, `path` one of a declared route. */
+/**
+ * `kind` is `model`, `json`, `get` or `undeclared`; `models` are patterns of names, `path` one of a declared route.
+ *
+ * `first` is `origin` without its fallbacks, or the same where it has none.
+ */
 export class Route {
   constructor({
     name,
     kind,
     origin,
+    first = origin,
     models = [],
     path = "",
     shared = false,
@@ -21,11 +26,13 @@ export class Route {
     asksUsage = true,
     passesCredential = false,
     finishesAlone = false,
+    collapses = true,
     revision = "",
     keyedHeaders = [],
     inertHeaders = [],
   }) {
-    Object.assign(this, { name, kind, origin, models, path, shared, stores, lifetimes, respectsUpstream, asksUsage });
+    Object.assign(this, { name, kind, origin, first, collapses });
+    Object.assign(this, { models, path, shared, stores, lifetimes, respectsUpstream, asksUsage });
     Object.assign(this, { passesCredential, finishesAlone, revision, keyedHeaders, inertHeaders });
     Object.freeze(this);
   }

@@ -99,6 +99,7 @@ function routeOf(given, place) {
     respect_upstream: (v) => flag(`${place}.respect_upstream`, v),
     revision: (v) => text(`${place}.revision`, v),
     ask_usage: (v) => flag(`${place}.ask_usage`, v),
+    collapse: (v) => flag(`${place}.collapse`, v),
     finish_and_store: (v) => flag(`${place}.finish_and_store`, v),
     keyed_headers: (v) => list(`${place}.keyed_headers`, v, headerName),
     inert_headers: (v) => list(`${place}.inert_headers`, v, headerName),

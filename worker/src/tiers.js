@@ -5,7 +5,7 @@
  * never makes an answer younger.
  */
 
-import { judge, kvExpirationS } from "./contract/freshness.js";
+import { VERDICT, judge, kvExpirationS } from "./contract/freshness.js";
 import { recordName } from "./contract/key.js";
 import { unpack } from "./contract/record.js";
 import { RecordCorrupt } from "./errors.js";
@@ -65,6 +65,14 @@ export class Tiers {
     return last;
   }
 
+  /** Whether memory or the data centre's cache has an answer of a query that time hasn't killed. */
+  async hasAnswer(key, namespace) {
+    if (this.#isUsable(this.inMemory(key, namespace))) return true;
+    const [nearest] = this.below;
+    const blob = nearest?.name === "cache" ? await nearest.get(recordName(namespace, key)) : null;
+    return blob !== null && this.#isUsable(await this.#sound(blob, key, namespace));
+  }
+
   keepInMemory(record) {
     return this.memory.put(recordName(record.namespace, record.key), record);
   }
@@ -80,6 +88,11 @@ export class Tiers {
     const name = recordName(namespace, key);
     this.memory.delete(name);
     for (const tier of this.all) await tier.delete(name);
+  }
+
+  #isUsable(record) {
+    if (record === null || record.kind === "negative") return false;
+    return judge(record.made_ms, lifetimesOf(record), this.#nowMs()).verdict !== VERDICT.DEAD;
   }
 
   /** The record in a blob or behind its pointer, the tier it came from and its bytes; [null] if there is none. */

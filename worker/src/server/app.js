@@ -151,13 +151,13 @@ export class App {
       status = cacheStatus({ cache: EDGE, forwarded: "request", detail: "only-if-cached" });
     } else {
       outcome.how = HOW.ERROR;
-      outcome.detail = error.code;
-      status = cacheStatus({ cache: EDGE, detail: error.code });
+      outcome.detail = outcome.isEcho ? "backoff" : error.code;
+      status = cacheStatus({ cache: EDGE, detail: outcome.detail });
     }
     const [kind, body] = dialect.tell(error);
     const headers = [["content-type", kind], ["cache-status", status], ["cache-control", "no-store"]];
     if (error.status === 401) headers.push(["www-authenticate", "Bearer"]);
-    if (error instanceof Overloaded) headers.push(["retry-after", "1"]);
+    if (error instanceof Overloaded || outcome.isEcho) headers.push(["retry-after", "1"]);
     // The platform's windows are of 10 or 60 s.
     if (error.status === 429) headers.push(["retry-after", "10"]);
     if (error instanceof NotKept) headers.push(["x-should-retry", "false"]); // OpenAI's clients ask a 504 again

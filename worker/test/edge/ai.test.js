@@ -84,7 +84,9 @@ test("a model without room lets the next target answer, labelled and not kept", 
   const routes = [{ name: "all", models: ["*"], upstream: "ai", fallback: ["other"] }];
   await edge.tell("world", { settings: { upstreams, routes } });
 
-  const answers = [await edge.chat("hello", { model: "@cf/busy" }), await edge.chat("hello", { model: "@cf/busy" })];
+  const answers = [await edge.chat("hello", { model: "@cf/busy" })];
+  await edge.tell("advance", { seconds: 1 });
+  answers.push(await edge.chat("hello", { model: "@cf/busy" }));
   await origin.stop();
 
   assert.deepEqual(answers.map(textOf), [1, 2].map((call) => `You said 'hello'. This is call ${call}.`));
