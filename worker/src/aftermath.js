@@ -12,12 +12,11 @@ const LIMIT_BYTES = 4 * 2 ** 20;
 export class Aftermath {
   heldBytes = 0;
   #nowMs;
-  #limitBytes;
   #marks = new Map();
 
   constructor({ nowMs, limitBytes = LIMIT_BYTES }) {
     this.#nowMs = nowMs;
-    this.#limitBytes = limitBytes;
+    this.limitBytes = limitBytes;
   }
 
   get size() {
@@ -54,7 +53,7 @@ export class Aftermath {
   #forgetTheOldest() {
     const nowMs = this.#nowMs();
     for (const [place, mark] of this.#marks) {
-      if (mark.untilMs > nowMs && this.heldBytes <= this.#limitBytes) return;
+      if (mark.untilMs > nowMs && this.heldBytes <= this.limitBytes) return;
       this.#drop(place);
     }
   }

@@ -30,6 +30,10 @@ export class Flights {
     return this.#aftermath.heldBytes;
   }
 
+  get leftLimitBytes() {
+    return this.#aftermath.limitBytes;
+  }
+
   /**
    * A seat in the flight for a key, if there is one that can still be joined and tells usage where wanted.
    *

@@ -25,6 +25,10 @@ export class Memo {
     this.#named = new Halves(bodyBytes);
   }
 
+  get limitBytes() {
+    return this.#heads.limit + this.#named.limit;
+  }
+
   get heldBytes() {
     return this.#heads.cost + this.#named.cost;
   }

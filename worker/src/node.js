@@ -19,18 +19,23 @@ import { forwarded } from "./forwarding.js";
 import { judgedOf, judgedOnFailure } from "./judging.js";
 import { Memo } from "./memo.js";
 import { named as nameOf } from "./naming.js";
+import { Counters } from "./observe/counters.js";
 import { HOW } from "./outcome.js";
 import * as policy from "./policy.js";
 import { NotAnAnswer } from "./projections/fold.js";
 import * as ready from "./ready.js";
+import { Routes } from "./routes.js";
 
 export class Node {
   #nowMs;
 
   #memo = new Memo();
 
-  constructor({ scope, routes, tiers, keeping, generations, counters, flights, refreshing, nowMs }) {
+  /** `catalogues` are those of the nodes that routes ask; `metrics` and `logs`, or null, are told of every outcome. */
+  constructor({ scope, routes, tiers, keeping, generations, counters, flights, refreshing, nowMs, ...more }) {
     Object.assign(this, { scope, routes, tiers, keeping, generations, counters });
+    Object.assign(this, { catalogues: [], metrics: null, logs: null, ...more });
+    counters.observers.push(...[this.metrics, this.logs].filter((observer) => observer !== null));
     this.flying = new Flying(keeping, generations, { flights, refreshing, nowMs });
     this.#nowMs = nowMs;
   }
@@ -41,6 +46,17 @@ export class Node {
 
   get memoBytes() {
     return this.#memo.heldBytes;
+  }
+
+  get memoLimitBytes() {
+    return this.#memo.limitBytes;
+  }
+
+  /** The same tiers, flights and generations behind one route alone: what it answers is not counted among queries. */
+  withRoute(route) {
+    const { scope, tiers, keeping, generations } = this;
+    const parts = { scope, tiers, keeping, generations, flights: this.flights, refreshing: this.flying.refreshing };
+    return new Node({ ...parts, routes: new Routes([route]), counters: new Counters(), nowMs: this.#nowMs });
   }
 
   /** The accepted head of a request that was met before. */
@@ -55,7 +71,8 @@ export class Node {
   /** The answer of a query met before whose record is in memory and fresh, without waiting; null for all else. */
   find(head, body, outcome) {
     const named = this.#memo.named(head, body);
-    const held = named === undefined ? null : this.tiers.inMemory(named.key, named.query.namespace);
+    if (named === undefined || !named.route.stillHas(named.query.revision, named.query.model)) return null;
+    const held = this.tiers.inMemory(named.key, named.query.namespace);
     const generations = held === null ? null : this.generations.now(Object.keys(held.tags));
     if (generations === null || held.kind !== "answer") return null;
     const { why, judged } = judgedOf(held, named, { nowMs: this.#nowMs(), generations });
@@ -81,7 +98,12 @@ export class Node {
       return this.#pass(prepared, { forwarded: "bypass", key: null, detail: permit.detail });
     }
 
-    const named = await nameOf(head, asked, { controls, route, scope: this.scope });
+    const revision = await route.revisionOf(asked.model, visit);
+    if (revision === null) {
+      if (controls.onlyIfCached) throw notKept(outcome);
+      return this.#pass(prepared, { forwarded: "bypass", key: null, detail: "not-in-catalogue" });
+    }
+    const named = await nameOf(head, asked, { controls, route, revision, scope: this.scope });
     if (permit.mayRead) this.#memo.keepNamed(head, body, named);
     let status = { forwarded: permit.forwarded, key: route.shared ? null : named.key, detail: permit.detail };
     const looked = permit.mayRead ? await this.#look(named, visit) : NOTHING;
@@ -96,7 +118,8 @@ export class Node {
 
   /** The end of a query, exactly once. */
   account(outcome) {
-    this.counters.account(outcome, { tookMs: Date.now() - outcome.beganMs });
+    outcome.tookMs = Date.now() - outcome.beganMs;
+    this.counters.account(outcome);
   }
 
   /**

@@ -1,8 +1,8 @@
 /**
  * The stores in their order: look-ups go down, what is found comes up.
  *
- * Memory, then the data centre's cache, then KV, and R2 where KV says so.  Times travel inside the record, so coming up
- * never makes an answer younger.
+ * Memory, then the data centre's cache, or Workers Cache, then KV, and R2 where KV says so.  Times travel inside the
+ * record, so coming up never makes an answer younger.
  */
 
 import { VERDICT, judge, kvExpirationS } from "./contract/freshness.js";
@@ -53,7 +53,8 @@ export class Tiers {
     let last = null;
     for (const [rank, tier] of this.below.entries()) {
       const blob = await tier.get(name);
-      const [opened, used, whole] = blob === null ? [null] : await this.#opened(tier, blob, key, namespace);
+      if (blob === null && tier.readsThrough) break;
+      const [opened, used, whole] = blob ? await this.#opened(tier, blob, key, namespace) : [null];
       if (opened === null) continue;
       const found = { held: opened, tier: used.name };
       last = found;
@@ -70,7 +71,7 @@ export class Tiers {
     if (this.#isUsable(this.inMemory(key, namespace))) return true;
     const [nearest] = this.below;
     const blob = nearest?.name === "cache" ? await nearest.get(recordName(namespace, key)) : null;
-    return blob !== null && this.#isUsable(await this.#sound(blob, key, namespace));
+    return blob ? this.#isUsable(await this.#sound(blob, key, namespace)) : false;
   }
 
   keepInMemory(record) {
@@ -101,7 +102,7 @@ export class Tiers {
     if (record === null) return [null];
     if (record.kind !== "pointer") return [await held(record), tier, blob];
     const body = this.bodies === null ? null : await this.bodies.get(recordName(namespace, key));
-    const whole = body === null ? null : await this.#sound(body, key, namespace);
+    const whole = !body ? null : await this.#sound(body, key, namespace);
     return whole === null || whole.kind === "pointer" ? [null] : [await held(whole), this.bodies, body];
   }
 
