@@ -15,6 +15,7 @@ import pytest
 from tests.clock import Clock
 from tests.fakes.upstream import Call, FakeUpstream, Reply, answer, begin_stream, chat, send_chunk, stream, whole
 from tests.running import Answered, Client, running
+from tests.waiting import until
 
 FOLDER = Path(__file__).parents[2] / "contract" / "scenarios"
 SCENARIOS = [scenario for file in sorted(FOLDER.glob("*.json")) for scenario in json.loads(file.read_text())]
@@ -86,11 +87,14 @@ async def test_the_node_keeps(scenario, tmp_path):
     clock = Clock()
     async with (
         Scripted(scenario.get("origin", [])) as origin,
-        running(settings_of(scenario, origin.url), tmp_path, now_ms=clock) as node,
+        running(settings_of(scenario, origin.url), tmp_path, now_ms=clock, monotonic_ms=clock) as node,
     ):
         answers: list[Answered] = []
         for step in scenario["steps"]:
             clock.forward(s=step.get("later_s", 0))
+            if "calls" in step:
+                await origin.called(step["calls"])
+                await until(lambda: len(node.node.flights) == 0)
             if "send" in step:
                 answers.append(await sent(node, step["send"]))
                 for name, wanted in step["back"].items():

@@ -1,8 +1,7 @@
 /** What the operations of vectors about records, time, controls and answers do here. */
 
-import { isDeepStrictEqual } from "node:util";
-
 import { bodyControls, readControls } from "../src/contract/aliases.js";
+import { hex } from "../src/contract/bytes.js";
 import { NONE, cacheControl, isLabel, ownControls, splitQuery, ttlS } from "../src/contract/controls.js";
 import { ending } from "../src/contract/endings.js";
 import { RecordCorrupt } from "../src/contract/errors.js";
@@ -20,7 +19,7 @@ import { SECRET, bytesOf, inCamelCase, inSnakeCase, secondsOf, text } from "./va
 
 async function unpacked({ blob, key, namespace }) {
   const record = await unpack(bytesOf(blob), SECRET, { key, namespace });
-  return { ...record, body: Buffer.from(record.body).toString("hex") };
+  return { ...record, body: hex(record.body) };
 }
 
 /** All truncations, and each byte changed in its lowest and in its highest bit. */
@@ -66,8 +65,10 @@ function lifetimesOfUpstream({ headers, lifetimes, shared_scope: sharedScope, ke
 
 /** Only what differs from asking nothing. */
 function wishes(found) {
-  const said = Object.entries(found).filter(([name, value]) => !isDeepStrictEqual(value, NONE[name]));
-  return inSnakeCase(Object.fromEntries(said.map(([name, value]) => [name, value === Infinity ? "any" : value])));
+  const told = (value) => (value === Infinity ? "any" : value);
+  const isSaid = ([name, value]) => JSON.stringify(told(value)) !== JSON.stringify(told(NONE[name]));
+  const said = Object.entries(found).filter(isSaid);
+  return inSnakeCase(Object.fromEntries(said.map(([name, value]) => [name, told(value)])));
 }
 
 function splitInTwo({ query }) {

@@ -14,9 +14,9 @@ export function bytesOf(told) {
     case "utf8":
       return utf8(value);
     case "base64":
-      return new Uint8Array(Buffer.from(value, "base64"));
+      return Uint8Array.from(atob(value), (character) => character.charCodeAt(0));
     case "hex":
-      return new Uint8Array(Buffer.from(value, "hex"));
+      return Uint8Array.from(value.match(/../g) ?? [], (digits) => Number.parseInt(digits, 16));
     case "repeated":
       return utf8(value.map(([text, times]) => text.repeat(times)).join(""));
   }

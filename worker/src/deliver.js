@@ -111,8 +111,10 @@ function missHeaders(incoming, status, outcome) {
   const detail = incoming.isFallback ? "fallback" : status.detail;
   const stored = status.forwarded !== "bypass" && !status.collapsed && outcome.stored;
   outcome.detail = detail;
+  const isEcho = status.detail === "backoff";
   const theirs = incoming.headers.filter(
-    ([name]) => !isOurs(name) && !(status.collapsed && FOR_ONE_CALLER.test(name)),
+    ([name]) =>
+      !isOurs(name) && !(status.collapsed && FOR_ONE_CALLER.test(name)) && !(isEcho && name === "retry-after"),
   );
   const before = byName(incoming.headers).get("cache-status");
   return [
@@ -120,6 +122,7 @@ function missHeaders(incoming, status, outcome) {
     ["cf-aig-cache-status", "MISS"],
     ["cache-control", "no-store"],
     ...theirs,
+    ...(isEcho ? [["retry-after", "1"]] : []),
   ];
 }
 

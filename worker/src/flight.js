@@ -8,13 +8,16 @@
  */
 
 import { Buffer } from "./buffer.js";
-import { ForetoldError, OriginCut, OriginError } from "./errors.js";
+import { ending } from "./contract/endings.js";
+import { ForetoldError, OriginCut, OriginError, Refused } from "./errors.js";
 
 export const BEAT_MS = 1000;
 export const SILENCE_MS = 3000;
 export const AHEAD_BYTES = 256 * 1024;
 export const LONGEST_WHOLE_BYTES = 8 * 2 ** 20;
 export const PATIENCE_MS = 30_000;
+// Not kept for a reason of ours: it says nothing of what the origin will answer next.
+const OURS = "fault";
 
 /** The request that flew is gone, and with it the flight. */
 export class FlightLost extends OriginCut {}
@@ -33,10 +36,20 @@ export class Flight {
   #emptied = null;
   #givenUp = false;
   #isReleased = false;
+  #isLost = false;
+  #landed;
+  #leaves;
   #room;
+  #takeOff = null;
 
-  /** `room` is what all flights of the isolate may hold together. */
-  constructor(key, { landing, finishesAlone, tellsUsage, room }) {
+  /**
+   * `room` is what all flights of the isolate may hold together.
+   *
+   * `landed` is told at once when its answer is kept; `leaves` when it has ended, before any rider sees that.
+   */
+  constructor(key, { landing, finishesAlone, tellsUsage, room, landed = () => {}, leaves = () => {} }) {
+    this.#landed = landed;
+    this.#leaves = leaves;
     this.key = key;
     this.landing = landing;
     this.tellsUsage = tellsUsage;
@@ -49,8 +62,13 @@ export class Flight {
     return this.#buffer.isWhole && this.#buffer.cameBytes <= this.landing.largestBytes && !this.#room.isOver;
   }
 
+  /** Whether nothing of what has come was forgotten. */
+  get hasAll() {
+    return this.#buffer.isWhole;
+  }
+
   get landedWhole() {
-    return this.ended && this.error === null && this.#buffer.isWhole;
+    return this.ended && this.error === null && this.hasAll;
   }
 
   get body() {
@@ -65,8 +83,38 @@ export class Flight {
     return Date.now() - this.#beatMs > SILENCE_MS;
   }
 
-  board() {
-    const ride = new Ride(this);
+  get cameBytes() {
+    return this.#buffer.cameBytes;
+  }
+
+  get headBytes() {
+    return (this.incoming?.headers ?? []).reduce((sum, [name, value]) => sum + name.length + value.length, 0);
+  }
+
+  /** How it ended; null where that says nothing of the origin: given up, lost, refused, or purged meanwhile. */
+  get ending() {
+    if (this.#givenUp || this.#isLost || this.error instanceof Refused || !this.landing.isOpen()) return null;
+    if (this.incoming === null) {
+      const lost = this.error instanceof OriginCut;
+      return ending({ status: lost ? 502 : null, clean: false, storable: false, sentAny: false, retried: true });
+    }
+    return ending({
+      status: this.incoming.status,
+      clean: this.error === null,
+      storable: this.whyNotKept === null || this.whyNotKept === OURS,
+      sentAny: true,
+      retried: true,
+      fallback: this.incoming.isFallback,
+    });
+  }
+
+  /** An error goes to its end though nobody waits, so that it can be told to the next. */
+  get #isAnError() {
+    return this.incoming !== null && (this.incoming.status === 429 || this.incoming.status >= 500);
+  }
+
+  board({ isEcho = false } = {}) {
+    const ride = new Ride(this, { isEcho });
     this.riders.add(ride);
     return ride;
   }
@@ -75,7 +123,7 @@ export class Flight {
     this.riders.delete(ride);
     this.movedOn();
     if (this.riders.size === 0) this.#emptied?.();
-    if (this.riders.size === 0 && !this.ended && !this.#finishesAlone) this.#giveUp();
+    if (this.riders.size === 0 && !this.ended && !this.#finishesAlone && !this.#isAnError) this.#giveUp();
   }
 
   chunk(place) {
@@ -84,7 +132,8 @@ export class Flight {
 
   /** A rider read a chunk or left: an overlong flight forgets what all have read. */
   movedOn() {
-    if (this.isWhole) return;
+    // What ended whole stays whole, for it may be told again.
+    if (this.isWhole || (this.ended && this.#buffer.isWhole)) return;
     const slowest = Math.min(this.#buffer.end, ...Array.from(this.riders, (ride) => ride.place));
     const before = this.#buffer.heldBytes;
     if (this.#buffer.forgetBefore(slowest)) {
@@ -96,19 +145,26 @@ export class Flight {
   /**
    * Runs to the end, whatever it is, and until all have read it.
    *
-   * `takeOff` asks the origin and is told by a signal when nobody waits any more.
+   * `takeOff` asks the origin and is told by a signal when nobody waits any more.  It is let go of once there is an
+   * answer, and with it the query's body.
    */
-  async fly(takeOff, { later }) {
+  fly(takeOff, { later }) {
+    this.#takeOff = takeOff;
+    return this.#fly(later);
+  }
+
+  async #fly(later) {
     const beating = setInterval(() => this.#beat(), BEAT_MS);
-    await this.#run(takeOff, later);
+    await this.#run(later);
     if (this.riders.size > 0) await new Promise((emptied) => (this.#emptied = emptied));
     clearInterval(beating);
     this.#release();
   }
 
-  async #run(takeOff, later) {
+  async #run(later) {
     try {
-      this.incoming = await takeOff(this.#abort.signal);
+      this.incoming = await this.#takeOff(this.#abort.signal);
+      this.#takeOff = null;
       this.#throwIfGivenUp();
       this.#tell();
       for await (const chunk of this.incoming.chunks()) {
@@ -123,6 +179,7 @@ export class Flight {
     } catch (error) {
       this.error = error instanceof ForetoldError ? error : fault(error);
     } finally {
+      if (!this.#isLost) this.#leaves();
       this.ended = true;
       this.#tell();
       this.incoming?.close();
@@ -131,6 +188,7 @@ export class Flight {
 
   /** Its request is gone, and nobody will end it. */
   lost() {
+    this.#isLost = true;
     this.ended = true;
     this.error ??= new FlightLost("the request that fetched this answer is gone: ask again");
     this.#tell();
@@ -146,10 +204,12 @@ export class Flight {
 
   async #land(later) {
     try {
-      return await this.landing.land(this.incoming, this.body, { later });
+      const whyNot = await this.landing.land(this.incoming, this.body, { later });
+      if (whyNot === null) this.#landed();
+      return whyNot;
     } catch (error) {
       console.error("an answer could not be kept", error);
-      return "fault";
+      return OURS;
     }
   }
 
@@ -204,8 +264,10 @@ export class Ride {
   whenGone = null;
   #awake = null;
 
-  constructor(flight) {
+  /** An echo is a seat in a flight that had ended before. */
+  constructor(flight, { isEcho }) {
     this.flight = flight;
+    this.isEcho = isEcho;
   }
 
   /** The answer's head; throws what kept it from coming. */
@@ -283,85 +345,6 @@ export async function collected(chunks) {
     }
   }
   return whole.joined();
-}
-
-/** The bytes that all flights of an isolate may hold together. */
-export class Room {
-  heldBytes = 0;
-  mostBytes = 0;
-
-  constructor(limitBytes) {
-    this.limitBytes = limitBytes;
-  }
-
-  get isOver() {
-    return this.heldBytes > this.limitBytes;
-  }
-
-  take(bytes) {
-    this.heldBytes += bytes;
-    this.mostBytes = Math.max(this.mostBytes, this.heldBytes);
-  }
-}
-
-/** The flights in the air, by key. */
-export class Flights {
-  #byKey = new Map();
-  #all = new Set();
-
-  constructor({ room }) {
-    this.room = room;
-  }
-
-  /** How many still bring something. */
-  get size() {
-    return [...this.#all].filter((flight) => !flight.ended).length;
-  }
-
-  /** All who ride now. */
-  get riders() {
-    return [...this.#all].reduce((sum, flight) => sum + flight.riders.size, 0);
-  }
-
-  /** A seat in the flight for a key, if there is one that can still be joined and tells usage where wanted. */
-  join(key, { usage }) {
-    const flight = this.#byKey.get(key);
-    if (flight === undefined || !flight.canBeJoined || (usage && !flight.tellsUsage)) return null;
-    return flight.board();
-  }
-
-  /** A seat in a new flight, which later callers of the key may join; `later` lets it end after the caller's answer. */
-  start(key, takeOff, { landing, finishesAlone, tellsUsage, later }) {
-    this.#sweep();
-    const flight = new Flight(key, { landing, finishesAlone, tellsUsage, room: this.room });
-    this.#byKey.set(key, flight);
-    this.#all.add(flight);
-    const ride = flight.board();
-    later(flight.fly(takeOff, { later }).finally(() => this.#ended(key, flight)));
-    return ride;
-  }
-
-  /** Whatever is in the air for a key goes to those aboard and is not kept. */
-  forget(key) {
-    this.#byKey.delete(key);
-    for (const flight of this.#all) if (flight.key === key) flight.landing.shut();
-  }
-
-  /** A flight whose request is gone is of no use to anyone. */
-  lost(flight) {
-    this.#ended(flight.key, flight);
-    flight.lost();
-  }
-
-  /** Flights whose request was ended by the platform hold nothing any more. */
-  #sweep() {
-    for (const flight of this.#all) if (flight.isSilent) this.lost(flight);
-  }
-
-  #ended(key, flight) {
-    this.#all.delete(flight);
-    if (this.#byKey.get(key) === flight) this.#byKey.delete(key);
-  }
 }
 
 function fault(error) {

@@ -17,7 +17,9 @@ export const BELIEVED_MS = 30_000;
 export const AT_MOST_MS = 90_000;
 // The least that KV allows.
 const CACHE_TTL_S = 30;
-const KNOWN_TAGS = 20_000;
+// Roughly what is remembered of a tag beside its text.
+const TAG_BYTES = 256;
+const KNOWN_BYTES = 2 * 2 ** 20;
 const BETWEEN_WRITES_MS = 1100;
 
 export class KvGenerations {
@@ -26,13 +28,21 @@ export class KvGenerations {
   #kv;
   #nowMs;
   #deadlineMs;
-  #known = new Halves(KNOWN_TAGS);
-  #names = new Halves(KNOWN_TAGS);
+  #known = new Halves(KNOWN_BYTES);
+  #names = new Halves(KNOWN_BYTES);
 
   constructor(kv, { nowMs, deadlineMs = TIER_DEADLINE_MS }) {
     this.#kv = kv;
     this.#nowMs = nowMs;
     this.#deadlineMs = deadlineMs;
+  }
+
+  get heldBytes() {
+    return this.#known.cost + this.#names.cost;
+  }
+
+  get limitBytes() {
+    return this.#known.limit + this.#names.limit;
   }
 
   /** The generations of these tags, at once, if all are believed; else null. */
@@ -64,7 +74,7 @@ export class KvGenerations {
     for (const tag of tags) {
       const value = random();
       await this.#renewed(await this.#nameOf(tag), value);
-      this.#known.put(tag, { value, readMs: this.#nowMs() }, { cost: 1 });
+      this.#remember(tag, { value, readMs: this.#nowMs() });
     }
   }
 
@@ -92,7 +102,7 @@ export class KvGenerations {
     for (const [at, tag] of tags.entries()) {
       const value = found.get(names[at]) ?? NEVER_PURGED;
       if (tag === EVERYTHING && value === NEVER_PURGED) this.#begin(readMs, later);
-      else this.#known.put(tag, { value, readMs }, { cost: 1 });
+      else this.#remember(tag, { value, readMs });
     }
   }
 
@@ -104,11 +114,11 @@ export class KvGenerations {
   #begin(nowMs, later) {
     const begun = this.#known.get(EVERYTHING);
     if (begun !== undefined && begun.value !== NEVER_PURGED && nowMs - (begun.begunMs ?? 0) < AT_MOST_MS) {
-      this.#known.put(EVERYTHING, { ...begun, readMs: nowMs }, { cost: 1 });
+      this.#remember(EVERYTHING, { ...begun, readMs: nowMs });
       return;
     }
     const value = random();
-    this.#known.put(EVERYTHING, { value, readMs: nowMs, begunMs: nowMs }, { cost: 1 });
+    this.#remember(EVERYTHING, { value, readMs: nowMs, begunMs: nowMs });
     later(this.#write(value));
   }
 
@@ -120,6 +130,10 @@ export class KvGenerations {
       this.#known.delete(EVERYTHING);
       this.errors += 1;
     }
+  }
+
+  #remember(tag, known) {
+    this.#known.put(tag, known, { cost: TAG_BYTES + 2 * tag.length });
   }
 
   #table(tags) {
@@ -136,7 +150,7 @@ export class KvGenerations {
     let name = this.#names.get(tag);
     if (name === undefined) {
       name = await generationName(tag);
-      this.#names.put(tag, name, { cost: 1 });
+      this.#names.put(tag, name, { cost: TAG_BYTES + 2 * tag.length });
     }
     return name;
   }

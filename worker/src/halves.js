@@ -8,6 +8,7 @@ export class Halves {
 
   /** `limit` bounds the sum of the costs given to `put`. */
   constructor(limit) {
+    this.limit = limit;
     this.#halfLimit = Math.floor(limit / 2);
   }
 

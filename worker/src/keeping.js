@@ -9,25 +9,39 @@ import { recordName } from "./contract/key.js";
 import { pack } from "./contract/record.js";
 import { Halves } from "./halves.js";
 import { held } from "./held.js";
+import { Room } from "./room.js";
 
 export const LARGEST_IN_KV_BYTES = 2 ** 20;
 const BETWEEN_WRITES_MS = 1000;
-const WRITTEN_KEYS = 10_000;
+const WRITTEN_BYTES = 2 ** 20;
+// A name and when it was written.
+const NAME_BYTES = 400;
+// What is on its way into the tiers at once; what would be more stays in memory alone.
+const WRITING_BYTES = 12 * 2 ** 20;
 
 export class Keeping {
   kept = 0;
   dropped = 0;
+  writing = new Room(WRITING_BYTES);
   #tiers;
   #secret;
   #largestBytes;
   #nowMs;
-  #written = new Halves(WRITTEN_KEYS);
+  #written = new Halves(WRITTEN_BYTES);
 
   constructor(tiers, { secret, largestBytes, nowMs }) {
     this.#tiers = tiers;
     this.#secret = secret;
     this.#largestBytes = largestBytes;
     this.#nowMs = nowMs;
+  }
+
+  get heldBytes() {
+    return this.#written.cost;
+  }
+
+  get limitBytes() {
+    return this.#written.limit;
   }
 
   /** Puts a record into memory at once, and into the other tiers `later`; null, or why it isn't kept. */
@@ -46,8 +60,12 @@ export class Keeping {
     return null;
   }
 
-  /** Negative records live where they are gone again in seconds: in memory and in the data centre's cache (rule P2). */
+  /**
+   * Negative records live where they are gone again in seconds: in memory and in the data centre's cache, and never in
+   * the place of an answer that is not dead (rule P2).
+   */
   async keepShortly(record, { later }) {
+    if (await this.#tiers.hasAnswer(record.key, record.namespace)) return;
     const blob = await pack(record, this.#secret);
     this.#tiers.keepInMemory(await held(record));
     const [nearest] = this.#tiers.below;
@@ -67,12 +85,17 @@ export class Keeping {
 
   async #store(record, blob) {
     const name = recordName(record.namespace, record.key);
-    if (!this.#mayWrite(name)) {
+    if (this.writing.heldBytes + blob.length > WRITING_BYTES || !this.#mayWrite(name)) {
       this.dropped += 1;
       return;
     }
-    const keepS = this.#tiers.keepS(record);
-    await Promise.all(this.#tiers.below.map((tier) => this.#put(tier, { name, record, blob, keepS })));
+    this.writing.take(blob.length);
+    try {
+      const keepS = this.#tiers.keepS(record);
+      await Promise.all(this.#tiers.below.map((tier) => this.#put(tier, { name, record, blob, keepS })));
+    } finally {
+      this.writing.take(-blob.length);
+    }
   }
 
   async #put(tier, { name, record, blob, keepS }) {
@@ -90,7 +113,7 @@ export class Keeping {
     const nowMs = this.#nowMs();
     const writtenMs = this.#written.get(name);
     if (writtenMs !== undefined && nowMs - writtenMs < BETWEEN_WRITES_MS) return false;
-    this.#written.put(name, nowMs, { cost: 1 });
+    this.#written.put(name, nowMs, { cost: NAME_BYTES });
     return true;
   }
 }

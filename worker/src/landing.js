@@ -47,7 +47,8 @@ export function negativeOf(departure, incoming, { body, nowMs }) {
   const kind = headers.get("content-type") ?? "";
   if (whyNotKept(incoming, headers) !== null || !isJson(kind)) return null;
   if (!isNegative(incoming.status, jsonOf(body))) return null;
-  const lifetimes = { fresh_s: NEGATIVE_S, stale_while_revalidate_s: 0, stale_if_error_s: 0 };
+  const fresh_s = Math.min(NEGATIVE_S, departure.lifetimes.fresh_s);
+  const lifetimes = { fresh_s, stale_while_revalidate_s: 0, stale_if_error_s: 0 };
   const record = common(departure, incoming, { body, nowMs, headers, shape: "whole" });
   return { ...record, ...lifetimes, kind: "negative", has: [] };
 }

@@ -25,6 +25,14 @@ export class Memo {
     this.#named = new Halves(bodyBytes);
   }
 
+  get limitBytes() {
+    return this.#heads.limit + this.#named.limit;
+  }
+
+  get heldBytes() {
+    return this.#heads.cost + this.#named.cost;
+  }
+
   /** All that guards and names depend on of a request's head. */
   static place({ method, path, query, headers }) {
     const lines = headers.map(([name, value]) => `${name}:${value}`);

@@ -6,8 +6,8 @@ import { keyedHeaders } from "./contract/query.js";
 import { mayAnswer304 } from "./contract/status.js";
 import { ignoredAlias } from "./policy.js";
 
-/** The name of a query that has an input; `controls` are those of its head and body together. */
-export async function named(head, asked, { controls, route, scope }) {
+/** The name of a query that has an input; `controls` are those of its head and body together, `revision` rule K9's. */
+export async function named(head, asked, { controls, route, revision, scope }) {
   const namespaces = await scope.namespaces(head.tenant, {
     children: controls.children,
     ignored: controls.ignored,
@@ -17,7 +17,7 @@ export async function named(head, asked, { controls, route, scope }) {
     namespace: namespaces.at(-1),
     operation: asked.operation,
     model: asked.model,
-    revision: route.keyedRevision,
+    revision,
     sample: controls.sample ?? 0,
     query: asked.query,
     headers: keyedHeaders(asked.operation, head.headers, { also: route.keyedHeaders }),

@@ -9,30 +9,54 @@
  */
 
 import { stricter } from "./contract/controls.js";
-import { NEVER_PURGED } from "./contract/generations.js";
 import { mayFallBack } from "./contract/manners.js";
 import { VERDICT } from "./contract/freshness.js";
 import * as deliver from "./deliver.js";
 import { NotKept, OriginError } from "./errors.js";
 import { FlightLost } from "./flight.js";
-import { askingForUsage, forwarded } from "./forwarding.js";
-import { judgedOf } from "./judging.js";
+import { Flying } from "./flying.js";
+import { forwarded } from "./forwarding.js";
+import { judgedOf, judgedOnFailure } from "./judging.js";
 import { Memo } from "./memo.js";
 import { named as nameOf } from "./naming.js";
+import { Counters } from "./observe/counters.js";
 import { HOW } from "./outcome.js";
 import * as policy from "./policy.js";
 import { NotAnAnswer } from "./projections/fold.js";
 import * as ready from "./ready.js";
-import { Runway } from "./runway.js";
+import { Routes } from "./routes.js";
 
 export class Node {
   #nowMs;
 
   #memo = new Memo();
 
-  constructor({ scope, routes, tiers, keeping, generations, counters, flights, refreshing, nowMs }) {
-    Object.assign(this, { scope, routes, tiers, keeping, generations, counters, flights, refreshing });
+  /** `catalogues` are those of the nodes that routes ask; `metrics` and `logs`, or null, are told of every outcome. */
+  constructor({ scope, routes, tiers, keeping, generations, counters, flights, refreshing, nowMs, ...more }) {
+    Object.assign(this, { scope, routes, tiers, keeping, generations, counters });
+    Object.assign(this, { catalogues: [], metrics: null, logs: null, ...more });
+    counters.observers.push(...[this.metrics, this.logs].filter((observer) => observer !== null));
+    this.flying = new Flying(keeping, generations, { flights, refreshing, nowMs });
     this.#nowMs = nowMs;
+  }
+
+  get flights() {
+    return this.flying.flights;
+  }
+
+  get memoBytes() {
+    return this.#memo.heldBytes;
+  }
+
+  get memoLimitBytes() {
+    return this.#memo.limitBytes;
+  }
+
+  /** The same tiers, flights and generations behind one route alone: what it answers is not counted among queries. */
+  withRoute(route) {
+    const { scope, tiers, keeping, generations } = this;
+    const parts = { scope, tiers, keeping, generations, flights: this.flights, refreshing: this.flying.refreshing };
+    return new Node({ ...parts, routes: new Routes([route]), counters: new Counters(), nowMs: this.#nowMs });
   }
 
   /** The accepted head of a request that was met before. */
@@ -47,7 +71,8 @@ export class Node {
   /** The answer of a query met before whose record is in memory and fresh, without waiting; null for all else. */
   find(head, body, outcome) {
     const named = this.#memo.named(head, body);
-    const held = named === undefined ? null : this.tiers.inMemory(named.key, named.query.namespace);
+    if (named === undefined || !named.route.stillHas(named.query.revision, named.query.model)) return null;
+    const held = this.tiers.inMemory(named.key, named.query.namespace);
     const generations = held === null ? null : this.generations.now(Object.keys(held.tags));
     if (generations === null || held.kind !== "answer") return null;
     const { why, judged } = judgedOf(held, named, { nowMs: this.#nowMs(), generations });
@@ -73,7 +98,12 @@ export class Node {
       return this.#pass(prepared, { forwarded: "bypass", key: null, detail: permit.detail });
     }
 
-    const named = await nameOf(head, asked, { controls, route, scope: this.scope });
+    const revision = await route.revisionOf(asked.model, visit);
+    if (revision === null) {
+      if (controls.onlyIfCached) throw notKept(outcome);
+      return this.#pass(prepared, { forwarded: "bypass", key: null, detail: "not-in-catalogue" });
+    }
+    const named = await nameOf(head, asked, { controls, route, revision, scope: this.scope });
     if (permit.mayRead) this.#memo.keepNamed(head, body, named);
     let status = { forwarded: permit.forwarded, key: route.shared ? null : named.key, detail: permit.detail };
     const looked = permit.mayRead ? await this.#look(named, visit) : NOTHING;
@@ -88,7 +118,8 @@ export class Node {
 
   /** The end of a query, exactly once. */
   account(outcome) {
-    this.counters.account(outcome, { tookMs: Date.now() - outcome.beganMs });
+    outcome.tookMs = Date.now() - outcome.beganMs;
+    this.counters.account(outcome);
   }
 
   /**
@@ -115,13 +146,12 @@ export class Node {
   async #tried(found, named, visit) {
     const judgment = await this.#judged(found.held, named, visit);
     if (judgment.why !== null) {
-      const spare = judgment.mayReplaceError ? { found, judged: judgment.judged } : null;
-      return { ...NOTHING, why: judgment.why, spare };
+      return { ...NOTHING, why: judgment.why, spare: judgment.mayReplaceError ? found : null };
     }
     const detail = found.held.kind === "negative" ? "negative" : named.detail;
     const hit = await this.#ready(found, judgment.judged, { named, detail });
     if (hit === null) return { ...NOTHING, why: { forwarded: "uri-miss", detail: null } };
-    if (judgment.isBehind) visit.later(this.#refresh(named, visit));
+    if (judgment.isBehind && this.flying.mayRefresh(named)) visit.later(this.#refresh(named, visit));
     return { ...NOTHING, hit };
   }
 
@@ -142,10 +172,12 @@ export class Node {
   }
 
   async #fly(prepared) {
-    const { named, permit, status, outcome, visit, seen } = prepared;
+    const { named, permit, status, spare, outcome, visit, seen } = prepared;
     const table = await this.generations.of(named.tags, visit);
+    // Where a record may stand in, it does so before the route's other origins are asked.
+    const flown = { ...prepared, asksOthers: spare === null || named.route.first === named.route.origin };
     // Nothing waits from here to the start of a flight, so that of two callers one flies and the other rides.
-    const ride = permit.mayJoin ? this.flights.join(named.key, { usage: named.usage }) : null;
+    const ride = permit.mayJoin ? this.flying.join(named, flown) : null;
     if (ride === null) {
       // Look again: the flight we just missed may have landed meanwhile.
       const held = permit.mayRead ? this.tiers.inMemory(named.key, named.query.namespace) : null;
@@ -153,39 +185,19 @@ export class Node {
         const { hit } = await this.#tried({ held, tier: this.tiers.memory.name }, named, visit);
         if (hit !== null) return told(hit, outcome);
       }
-      return this.#ride(this.#start(prepared, table), prepared);
+      return this.#ride(this.flying.start(flown, table), prepared);
     }
+    const detail = ride.isEcho ? "backoff" : status.detail;
     try {
-      return await this.#ride(ride, { ...prepared, status: { ...status, collapsed: true } });
+      return await this.#ride(ride, { ...prepared, status: { ...status, detail, collapsed: true } });
     } catch (error) {
+      if (ride.isEcho && error instanceof OriginError) outcome.isEcho = true;
       if (!(error instanceof FlightLost)) throw error;
       // Nothing was told yet, so whoever waited for it flies alone.
       this.flights.lost(ride.flight);
       outcome.how = HOW.MISS;
-      return this.#ride(this.#start(prepared, table), prepared);
+      return this.#ride(this.flying.start(flown, table), prepared);
     }
-  }
-
-  /** A seat in a new flight; `table` are the generations of this moment. */
-  #start({ head, asked, named, visit, finishesAlone = named.route.finishesAlone }, table) {
-    const { route } = named;
-    const [question, tellsUsage] = askingForUsage(asked, route);
-    const beside = forwarded(head, question, route);
-    const departure = {
-      asked: question,
-      named,
-      lifetimes: policy.lifetimes(route.lifetimes, named.controls),
-      tags: Object.fromEntries(named.tags.map((tag) => [tag, table[tag] ?? NEVER_PURGED])),
-      askedMs: this.#nowMs(),
-      askedForUsage: tellsUsage,
-    };
-    const landing = new Runway(departure, this.keeping, { generations: this.generations, nowMs: this.#nowMs });
-    return this.flights.start(named.key, (signal) => route.origin.fetch(question, beside, { signal }), {
-      landing,
-      finishesAlone,
-      tellsUsage,
-      later: visit.later,
-    });
   }
 
   /** A rider's answer; a stale record's instead, where it may stand in for an origin that failed. */
@@ -193,31 +205,35 @@ export class Node {
     visit.signal.addEventListener("abort", () => ride.leave(), { once: true });
     outcome.how = status.collapsed ? HOW.COLLAPSED : HOW.MISS;
     try {
-      if (spare !== null && mayFallBack({ status: (await ride.head()).status, once: false })) {
-        const stale = await this.#standIn(spare, named);
-        if (stale !== null) {
-          ride.leave();
-          return told(stale, outcome);
-        }
-      }
-      return await deliver.fromRide(ride, named, outcome, { status });
+      const stale = spare === null ? null : await this.#standingIn(ride, spare, { named, visit });
+      if (stale === null) return await deliver.fromRide(ride, named, outcome, { status });
+      ride.leave();
+      return told(stale, outcome);
     } catch (error) {
       ride.leave();
-      const isFailure = error instanceof OriginError && !(error instanceof FlightLost);
-      const stale = spare !== null && isFailure ? await this.#standIn(spare, named) : null;
-      if (stale === null) throw error;
-      return told(stale, outcome);
+      throw error;
     }
   }
 
-  #standIn({ found, judged }, named) {
-    return this.#ready(found, judged, { named, detail: "stale-if-error" });
+  /** The answer of a stale record, if the flight brings none and the record may be given now. */
+  async #standingIn(ride, spare, { named, visit }) {
+    try {
+      const { status, isFallback } = await ride.head();
+      if (!isFallback && !mayFallBack({ status, once: false })) return null;
+    } catch (error) {
+      // Told by the flight to all who get no record instead; a lost one may be flown anew.
+      if (!(error instanceof OriginError) || error instanceof FlightLost) throw error;
+    }
+    if (!ride.flight.landing.isOpen()) return null;
+    const generations = await this.generations.of(Object.keys(spare.held.tags), visit);
+    const judged = judgedOnFailure(spare.held, named, { nowMs: this.#nowMs(), generations });
+    return judged === null ? null : this.#ready(spare, judged, { named, detail: "stale-if-error" });
   }
 
   /** Fetches a new answer behind one that was stale: one caller of all in half a minute. */
   async #refresh(named, visit) {
     const { key, query, refresh } = named;
-    if (!(await this.refreshing.take(query.namespace, key))) return;
+    if (!(await this.flying.refreshing.take(query.namespace, key))) return;
     const isGood = async ({ held }) => {
       const { why, judged } = await this.#judged(held, named, visit);
       return why === null && judged.verdict === VERDICT.FRESH;
@@ -225,7 +241,7 @@ export class Node {
     const found = await this.tiers.lookFar(key, query.namespace, { isGood, later: visit.later });
     if (found !== null && (await isGood(found))) return;
     const table = await this.generations.of(named.tags, visit);
-    this.#start({ ...refresh, named, visit, finishesAlone: true }, table).leave();
+    this.flying.start({ ...refresh, named, visit, asksOthers: false, finishesAlone: true }, table).leave();
   }
 
   async #pass({ head, asked, route, outcome, visit }, status) {

@@ -7,9 +7,12 @@ export const HOW = Object.freeze({
 /** WHOLE: all of it went out. CUT: the origin broke off. GONE: the caller left. ERROR: an error was told instead. */
 export const ENDED = Object.freeze({ WHOLE: "whole", CUT: "cut", GONE: "gone", ERROR: "error" });
 
-export function outcome(beganMs) {
+/** `later` takes what may go on after the query's answer. */
+export function outcome(beganMs, later) {
   return {
     beganMs,
+    later,
+    tookMs: 0,
     how: HOW.ERROR,
     ended: ENDED.ERROR,
     operation: "",
@@ -18,6 +21,7 @@ export function outcome(beganMs) {
     tier: "",
     status: 0,
     detail: null,
+    isEcho: false,
     stored: false,
     originMs: 0,
     bodyBytes: 0,

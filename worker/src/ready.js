@@ -36,7 +36,7 @@ function told(found, judged, named, { ready, body, detail }) {
   const { held } = found;
   const shown = named.route.shared ? null : held.key;
   const status = cacheStatus({ cache: EDGE, hit: true, ttlS: judged.ttlS, key: shown, detail });
-  const isSame = named.isSafe && named.ifNoneMatch !== null && etagMatches(named.ifNoneMatch, ready.etag);
+  const isSame = named.isSafe && held.kind !== "negative" && named.ifNoneMatch !== null && etagMatches(named.ifNoneMatch, ready.etag);
   const fields = [["cache-status", status], ["age", String(judged.ageS)], ...ready.fields];
   return {
     status: isSame ? 304 : held.status,
@@ -62,7 +62,7 @@ async function madeReady(held, named) {
     body: hasCalls ? null : await projected(held, { shape, usage, randomness: null }),
     fields: [
       ["cf-aig-cache-status", "HIT"],
-      ["etag", tag],
+      ...(held.kind === "negative" ? [] : [["etag", tag]]),
       ["cache-control", clientCacheControl(named.isSafe ? "GET" : "POST", { hit: true })],
       ["content-type", kind],
       ...held.headers.filter(([name]) => name !== "content-type"),

@@ -25,7 +25,7 @@ export class Refreshing {
     if (takenMs !== undefined && this.#nowMs() - takenMs < REFRESHING_S * 1000) return false;
     this.#taken.put(name, this.#nowMs(), { cost: 1 });
     if (this.#cache === null) return true;
-    if ((await this.#cache.get(name)) !== null) return false;
+    if (await this.#cache.get(name)) return false;
     await this.#cache.put(name, utf8("taken"), { keepS: REFRESHING_S });
     return true;
   }

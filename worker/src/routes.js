@@ -6,12 +6,17 @@ import { isPattern, matches } from "./patterns.js";
 
 export const MODEL_OPERATIONS = new Set(["chat", "completion", "predict"]);
 
-/** `kind` is `model`, `json`, `get` or `undeclared`; `models` are patterns of names, `path` one of a declared route. */
+/**
+ * `kind` is `model`, `json`, `get` or `undeclared`; `models` are patterns of names, `path` one of a declared route.
+ *
+ * `first` is `origin` without its fallbacks, or the same where it has none; `catalogue` that of the node it asks.
+ */
 export class Route {
   constructor({
     name,
     kind,
     origin,
+    first = origin,
     models = [],
     path = "",
     shared = false,
@@ -21,18 +26,27 @@ export class Route {
     asksUsage = true,
     passesCredential = false,
     finishesAlone = false,
+    collapses = true,
     revision = "",
+    catalogue = null,
     keyedHeaders = [],
     inertHeaders = [],
   }) {
-    Object.assign(this, { name, kind, origin, models, path, shared, stores, lifetimes, respectsUpstream, asksUsage });
-    Object.assign(this, { passesCredential, finishesAlone, revision, keyedHeaders, inertHeaders });
+    Object.assign(this, { name, kind, origin, first, collapses });
+    Object.assign(this, { models, path, shared, stores, lifetimes, respectsUpstream, asksUsage });
+    Object.assign(this, { passesCredential, finishesAlone, revision, catalogue, keyedHeaders, inertHeaders });
     Object.freeze(this);
   }
 
-  /** Rule K9: what the route says, else its name. */
-  get keyedRevision() {
-    return this.revision || this.name;
+  /** Rule K9: what the route says, else the node that runs the model; of others the route's name.  Null: unknown. */
+  async revisionOf(model, visit) {
+    if (this.revision !== "" || this.catalogue === null) return this.revision || this.name;
+    return this.catalogue.revisionOf(model, visit);
+  }
+
+  /** Whether a revision that a model had is known to be its own now, at once. */
+  stillHas(revision, model) {
+    return this.revision !== "" || this.catalogue === null || this.catalogue.now(model) === revision;
   }
 
   matches(asked) {

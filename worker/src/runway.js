@@ -10,6 +10,7 @@ export class Runway {
   #generations;
   #nowMs;
   #isShut = false;
+  #isSuperseded = false;
 
   constructor(departure, keeping, { generations, nowMs }) {
     this.#departure = departure;
@@ -35,6 +36,11 @@ export class Runway {
     this.#isShut = true;
   }
 
+  /** From now on nothing that lands is kept: a flight of its key that began later has landed. */
+  supersede() {
+    this.#isShut = this.#isSuperseded = true;
+  }
+
   admits(incoming) {
     if (incoming.length !== null && !this.#keeping.takes(incoming.length)) return false;
     return this.isOpen() && admits(this.#departure, incoming, { nowMs: this.#nowMs() });
@@ -46,7 +52,8 @@ export class Runway {
     const [record, why] = recordOf(this.#departure, incoming, { body, nowMs });
     const current = await this.#generations.of(Object.keys(this.#departure.tags), { later });
     const isStillGood = !this.#isShut && isAlive(this.#departure.tags, current);
-    if (record !== null) return isStillGood ? this.#keeping.keep(record, { later }) : "purged";
+    const gone = this.#isSuperseded ? "superseded" : "purged";
+    if (record !== null) return isStillGood ? this.#keeping.keep(record, { later }) : gone;
     const negative = negativeOf(this.#departure, incoming, { body, nowMs });
     if (negative !== null && isStillGood) await this.#keeping.keepShortly(negative, { later });
     return why;

@@ -16,6 +16,14 @@ export class Scope {
     this.#tenants = tenants;
   }
 
+  get heldBytes() {
+    return this.#known.cost;
+  }
+
+  get limitBytes() {
+    return this.#known.limit;
+  }
+
   get hasApiKeys() {
     return this.#tenants !== null;
   }

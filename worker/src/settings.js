@@ -14,6 +14,16 @@ const SIZE = /^([0-9]+) ?(B|KiB|MiB)$/;
 const UNIT_BYTES = { B: 1, KiB: 1024, MiB: 2 ** 20 };
 const SHA256 = /^[0-9a-f]{64}$/;
 const KINDS = ["model", "json", "get"];
+export const BINDINGS = Object.freeze({
+  cache: "PREDICTION_CACHE",
+  bodies: "PREDICTION_BODIES",
+  rate_limit: "RATE_LIMIT",
+  metrics: "FORETOLD_METRICS",
+  logs: "FORETOLD_LOGS",
+  assets: "ASSETS",
+});
+// Bodies and memory together: with what else an isolate holds of ours, less than 100 MB.
+const MOST_HELD_BYTES = 48 * 2 ** 20;
 const NEVER_LISTED = new Set([
   "authorization", "x-api-key", "api-key", "cf-aig-authorization", "cookie", "content-length", "transfer-encoding",
   "connection", "host", "range", "if-none-match", "if-match", "if-modified-since", "cache-control", "accept-encoding",
@@ -26,11 +36,13 @@ export function settingsOf(given, env) {
     cache: (v) => cacheOf(v),
     upstreams: (v) => upstreamsOf(v, env),
     routes: (v) => list("routes", v, routeOf),
-    api_keys: (v) => list("api_keys", v, apiKeyOf),
+    api_keys: (v) => apiKeysOf("api_keys", v),
     undeclared: (v) => text("undeclared", v),
+    bindings: (v) => bindingsOf(v),
   });
   const { server = serverOf({}), cache = cacheOf({}), upstreams = [], routes = [], api_keys: apiKeys = [] } = tables;
-  const settings = { server, cache, upstreams, routes, apiKeys, undeclared: tables.undeclared ?? "" };
+  const { undeclared = "", bindings = bindingsOf({}) } = tables;
+  const settings = { server, cache, upstreams, routes, apiKeys, undeclared, bindings };
   check(settings);
   return settings;
 }
@@ -50,9 +62,16 @@ function cacheOf(given) {
     ...lifetimeReaders("cache"),
     record_limit: (v) => size("cache.record_limit", v, { most: 8 * 2 ** 20 }),
     memory_limit: (v) => size("cache.memory_limit", v, { most: 32 * 2 ** 20, least: 0 }),
+    workers_cache: (v) => flag("cache.workers_cache", v),
   });
-  const { record_limit = 8 * 2 ** 20, memory_limit = 8 * 2 ** 20, ...lifetimes } = found;
-  return { record_limit, memory_limit, lifetimes: lifetimesOf(lifetimes, LIFETIMES) };
+  const { record_limit = 8 * 2 ** 20, memory_limit = 8 * 2 ** 20, workers_cache = false, ...lifetimes } = found;
+  return { record_limit, memory_limit, workers_cache, lifetimes: lifetimesOf(lifetimes, LIFETIMES) };
+}
+
+/** The names under which things are bound, where they are not ours. */
+function bindingsOf(given) {
+  const readers = Object.keys(BINDINGS).map((name) => [name, (v) => text(`bindings.${name}`, v)]);
+  return { ...BINDINGS, ...table("bindings", given, Object.fromEntries(readers)) };
 }
 
 function upstreamsOf(given, env) {
@@ -72,16 +91,20 @@ function upstreamOf(name, given, env) {
     idle_timeout: (v) => duration(`${place}.idle_timeout`, v, { most: 3600 }),
     total_timeout: (v) => duration(`${place}.total_timeout`, v, { most: 86_400 }),
     retries: (v) => number(`${place}.retries`, v, { most: 2 }),
+    catalogue: (v) => flag(`${place}.catalogue`, v),
   });
   const { speaks = "openai", binding = "AI", first_byte_timeout = 120, idle_timeout = 60, total_timeout = 600 } = found;
-  const { url = "", key = null, headers = [], retries = 2 } = found;
+  const { url = "", key = null, headers = [], retries = 2, catalogue = false } = found;
+  if (catalogue && speaks !== "openai") {
+    throw new ConfigError(`${place}.catalogue is for a Foretold node: that speaks openai, this one ${speaks}`);
+  }
   if (speaks === "workers_ai") {
     if (!env[binding]) throw new ConfigError(`${place}.binding is '${binding}', and no AI is bound under that name`);
   } else if (url === "") {
     throw new ConfigError(`${place} has no url: give its base address, for OpenAI-compatible services up to /v1`);
   }
   const timeouts = { firstByteS: first_byte_timeout, idleS: idle_timeout, totalS: total_timeout };
-  return { name, url, speaks, binding, key, headers, timeouts, retries };
+  return { name, url, speaks, binding, key, headers, timeouts, retries, catalogue };
 }
 
 function routeOf(given, place) {
@@ -99,6 +122,7 @@ function routeOf(given, place) {
     respect_upstream: (v) => flag(`${place}.respect_upstream`, v),
     revision: (v) => text(`${place}.revision`, v),
     ask_usage: (v) => flag(`${place}.ask_usage`, v),
+    collapse: (v) => flag(`${place}.collapse`, v),
     finish_and_store: (v) => flag(`${place}.finish_and_store`, v),
     keyed_headers: (v) => list(`${place}.keyed_headers`, v, headerName),
     inert_headers: (v) => list(`${place}.inert_headers`, v, headerName),
@@ -116,6 +140,10 @@ function routeOf(given, place) {
   return route;
 }
 
+export function apiKeysOf(place, given) {
+  return list(place, given, apiKeyOf);
+}
+
 function apiKeyOf(given, place) {
   const { tenant, sha256 } = table(place, given, {
     tenant: (v) => text(`${place}.tenant`, v),
@@ -125,7 +153,12 @@ function apiKeyOf(given, place) {
   return { tenant, sha256 };
 }
 
-function check({ upstreams, routes, undeclared }) {
+function check({ server, cache, upstreams, routes, undeclared }) {
+  if (server.bodies_together + cache.memory_limit > MOST_HELD_BYTES) {
+    throw new ConfigError(
+      "server.bodies_together and cache.memory_limit are more than 48 MiB together: an isolate has 128 MB for everything",
+    );
+  }
   const known = new Set(upstreams.map(({ name }) => name));
   for (const { place, upstream, fallback } of routes) {
     for (const name of [upstream, ...fallback]) {

@@ -24,7 +24,12 @@ export class Tier {
     return this.#readOnlyUntilMs > this.#nowMs() ? this.#readOnlyUntilMs : 0;
   }
 
-  /** The bytes under a name, or null: not there, failed, or too slow. */
+  /** Whether what it hasn't is not in the tier below either. */
+  get readsThrough() {
+    return this.store.readsThrough ?? false;
+  }
+
+  /** The bytes under a name; null if they are not there, undefined if it failed or was too slow. */
   async get(name) {
     this.counts.lookups += 1;
     try {
@@ -33,7 +38,7 @@ export class Tier {
       return blob;
     } catch (error) {
       this.counts[error instanceof Late ? "timeouts" : "errors"] += 1;
-      return null;
+      return undefined;
     }
   }
 

@@ -1,11 +1,11 @@
 /**
  * The stores in their order: look-ups go down, what is found comes up.
  *
- * Memory, then the data centre's cache, then KV, and R2 where KV says so.  Times travel inside the record, so coming up
- * never makes an answer younger.
+ * Memory, then the data centre's cache, or Workers Cache, then KV, and R2 where KV says so.  Times travel inside the
+ * record, so coming up never makes an answer younger.
  */
 
-import { judge, kvExpirationS } from "./contract/freshness.js";
+import { VERDICT, judge, kvExpirationS } from "./contract/freshness.js";
 import { recordName } from "./contract/key.js";
 import { unpack } from "./contract/record.js";
 import { RecordCorrupt } from "./errors.js";
@@ -53,7 +53,8 @@ export class Tiers {
     let last = null;
     for (const [rank, tier] of this.below.entries()) {
       const blob = await tier.get(name);
-      const [opened, used, whole] = blob === null ? [null] : await this.#opened(tier, blob, key, namespace);
+      if (blob === null && tier.readsThrough) break;
+      const [opened, used, whole] = blob ? await this.#opened(tier, blob, key, namespace) : [null];
       if (opened === null) continue;
       const found = { held: opened, tier: used.name };
       last = found;
@@ -63,6 +64,14 @@ export class Tiers {
       return found;
     }
     return last;
+  }
+
+  /** Whether memory or the data centre's cache has an answer of a query that time hasn't killed. */
+  async hasAnswer(key, namespace) {
+    if (this.#isUsable(this.inMemory(key, namespace))) return true;
+    const [nearest] = this.below;
+    const blob = nearest?.name === "cache" ? await nearest.get(recordName(namespace, key)) : null;
+    return blob ? this.#isUsable(await this.#sound(blob, key, namespace)) : false;
   }
 
   keepInMemory(record) {
@@ -82,13 +91,18 @@ export class Tiers {
     for (const tier of this.all) await tier.delete(name);
   }
 
+  #isUsable(record) {
+    if (record === null || record.kind === "negative") return false;
+    return judge(record.made_ms, lifetimesOf(record), this.#nowMs()).verdict !== VERDICT.DEAD;
+  }
+
   /** The record in a blob or behind its pointer, the tier it came from and its bytes; [null] if there is none. */
   async #opened(tier, blob, key, namespace) {
     const record = await this.#sound(blob, key, namespace);
     if (record === null) return [null];
     if (record.kind !== "pointer") return [await held(record), tier, blob];
     const body = this.bodies === null ? null : await this.bodies.get(recordName(namespace, key));
-    const whole = body === null ? null : await this.#sound(body, key, namespace);
+    const whole = !body ? null : await this.#sound(body, key, namespace);
     return whole === null || whole.kind === "pointer" ? [null] : [await held(whole), this.bodies, body];
   }
 

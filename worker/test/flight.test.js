@@ -5,7 +5,9 @@ import { mock, test } from "node:test";
 
 import { utf8 } from "../src/contract/bytes.js";
 import { OriginCut } from "../src/errors.js";
-import { AHEAD_BYTES, BEAT_MS, Flight, FlightLost, Flights, PATIENCE_MS, Room, SILENCE_MS } from "../src/flight.js";
+import { AHEAD_BYTES, BEAT_MS, Flight, FlightLost, PATIENCE_MS, SILENCE_MS } from "../src/flight.js";
+import { Flights } from "../src/flights.js";
+import { Room } from "../src/room.js";
 
 const LANDING = { largestBytes: 2 ** 20, isOpen: () => true, land: async () => null, shut: () => {} };
 

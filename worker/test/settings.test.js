@@ -1,6 +1,7 @@
 /** Settings are checked value by value, and what is wrong is named. */
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import { ConfigError } from "../src/errors.js";
@@ -63,3 +64,33 @@ for (const [what, given, wanted] of [
     );
   });
 }
+
+/** The names that a table knows, from what it says of one that it doesn't. */
+function knownIn(given, env = {}) {
+  try {
+    settingsOf(given, env);
+  } catch (error) {
+    return /known are (.*)$/.exec(error.message)[1].split(", ");
+  }
+  throw new Error("it was not refused");
+}
+
+test("the reference has every setting, and no other", () => {
+  const odd = { unheard_of: 1 };
+  const tables = {
+    "server.": knownIn({ server: odd }),
+    "cache.": knownIn({ cache: odd }),
+    "upstreams.NAME.": knownIn({ upstreams: { x: odd } }),
+    "routes[].": knownIn({ routes: [odd] }),
+    "api_keys[].": knownIn({ api_keys: [odd] }),
+    "bindings.": knownIn({ bindings: odd }),
+    "": knownIn(odd).filter((name) => name === "undeclared"),
+  };
+  const known = Object.entries(tables).flatMap(([place, names]) => names.map((name) => place + name));
+
+  const text = readFileSync(new URL("../../docs/reference/edge-settings.md", import.meta.url), "utf8");
+  const [, ours] = text.split("## What the Worker itself reads");
+  const told = [...ours.matchAll(/^\| `([^`]+)` \|/gm)].map(([, name]) => name);
+
+  assert.deepEqual(told.sort(), known.sort());
+});

@@ -3,7 +3,7 @@
 import { VERSION } from "../version.js";
 
 export function stats(node, bodies) {
-  const { counters, tiers, keeping, flights, generations } = node;
+  const { counters, tiers, keeping, flights, generations, catalogues, metrics, logs, scope } = node;
   return {
     version: VERSION,
     of: "this isolate only: every data centre runs several, and each begins at nothing",
@@ -27,11 +27,28 @@ export function stats(node, bodies) {
       },
       ...tiers.all.map((tier) => ({ name: tier.name, ...tier.counts, read_only_until_ms: tier.readOnlyUntilMs })),
     ],
+    catalogues: catalogues.map(({ reads, errors }) => ({ reads, errors })),
+    metrics: metrics === null ? null : { lost: metrics.lost },
+    logs: logs === null ? null : told(logs),
     memory: {
       bodies: room(bodies.room),
       flights: room(flights.room),
+      writing: room(keeping.writing),
+      left: { held_bytes: flights.leftBytes, limit_bytes: flights.leftLimitBytes },
+      memo: { held_bytes: node.memoBytes, limit_bytes: node.memoLimitBytes },
+      tables: tables([scope, generations, keeping]),
     },
   };
+}
+
+/** What is remembered of names: namespaces, tags, what was just written. */
+function tables(parts) {
+  const sum = (name) => parts.reduce((total, part) => total + part[name], 0);
+  return { held_bytes: sum("heldBytes"), limit_bytes: sum("limitBytes") };
+}
+
+function told({ written, objects, lost, waiting }) {
+  return { written, objects, lost, waiting };
 }
 
 function room({ heldBytes, mostBytes, limitBytes }) {

@@ -7,21 +7,32 @@ import { DONE, Splitter, eventOf } from "../contract/events.js";
 // Where a request sets no limit, Workers AI ends an answer after so many tokens.
 const OWN_LIMIT = 256;
 
+/** What an answer must know of its question: a stream shall not hold all of that. */
+export function wishesOf({ operation, model, body }) {
+  const value = objectOf(textOf(body));
+  return {
+    operation,
+    model,
+    limit: value.max_tokens ?? value.max_completion_tokens ?? OWN_LIMIT,
+    usage: value.stream_options?.include_usage === true,
+  };
+}
+
 /** A whole answer; one that has choices is OpenAI's already. */
-export function openAiWhole(told, asked, nowMs) {
+export function openAiWhole(told, wishes, nowMs) {
   if (Array.isArray(told.choices)) return told;
-  const finish = finishOf(told.usage, asked, told.tool_calls);
+  const finish = finishOf(told.usage, wishes, told.tool_calls);
   const text = typeof told.response === "string" ? told.response : null;
   const choice =
-    asked.operation === "completion"
+    wishes.operation === "completion"
       ? { index: 0, text: text ?? "", logprobs: null, finish_reason: finish }
       : { index: 0, message: { role: "assistant", content: text, ...callsOf(told.tool_calls) }, finish_reason: finish };
-  const object = asked.operation === "completion" ? "text_completion" : "chat.completion";
-  return { ...common(asked, nowMs), object, choices: [choice], ...(told.usage ? { usage: told.usage } : {}) };
+  const object = wishes.operation === "completion" ? "text_completion" : "chat.completion";
+  return { ...common(wishes, nowMs), object, choices: [choice], ...(told.usage ? { usage: told.usage } : {}) };
 }
 
 /** The events of a stream: as they come where they are OpenAI's, else made of those that carry `response`. */
-export async function* openAiEvents(pieces, asked, nowMs) {
+export async function* openAiEvents(pieces, wishes, nowMs) {
   const splitter = new Splitter();
   let made = null;
   let isTheirs = false;
@@ -29,7 +40,7 @@ export async function* openAiEvents(pieces, asked, nowMs) {
     const raws = splitter.feed(piece);
     if (made === null && !isTheirs && raws.length > 0) {
       isTheirs = isOpenAi(raws);
-      if (!isTheirs) made = new Made(asked, nowMs);
+      if (!isTheirs) made = new Made(wishes, nowMs);
     }
     const out = isTheirs ? raws : raws.flatMap((raw) => made.eventsOf(raw));
     if (out.length > 0) yield joined(out);
@@ -39,15 +50,15 @@ export async function* openAiEvents(pieces, asked, nowMs) {
 }
 
 class Made {
-  #asked;
+  #wishes;
   #common;
   #usage = null;
   #hasBegun = false;
 
-  constructor(asked, nowMs) {
-    const object = asked.operation === "completion" ? "text_completion" : "chat.completion.chunk";
-    this.#asked = asked;
-    this.#common = { ...common(asked, nowMs), object };
+  constructor(wishes, nowMs) {
+    const object = wishes.operation === "completion" ? "text_completion" : "chat.completion.chunk";
+    this.#wishes = wishes;
+    this.#common = { ...common(wishes, nowMs), object };
   }
 
   eventsOf(raw) {
@@ -63,15 +74,15 @@ class Made {
   #piece(text) {
     const opening = this.#hasBegun ? {} : { role: "assistant" };
     this.#hasBegun = true;
-    const told = this.#asked.operation === "completion" ? { text } : { delta: { ...opening, content: text } };
+    const told = this.#wishes.operation === "completion" ? { text } : { delta: { ...opening, content: text } };
     return this.#event({ choices: [{ index: 0, ...told, finish_reason: null }] });
   }
 
   #end() {
-    const told = this.#asked.operation === "completion" ? { text: "" } : { delta: {} };
-    const finish = finishOf(this.#usage, this.#asked);
+    const told = this.#wishes.operation === "completion" ? { text: "" } : { delta: {} };
+    const finish = finishOf(this.#usage, this.#wishes);
     const events = [this.#event({ choices: [{ index: 0, ...told, finish_reason: finish }] })];
-    if (this.#usage !== null && wantsUsage(this.#asked)) events.push(this.#event({ choices: [], usage: this.#usage }));
+    if (this.#usage !== null && this.#wishes.usage) events.push(this.#event({ choices: [], usage: this.#usage }));
     return [...events, utf8(`data: ${DONE}\n\n`)];
   }
 
@@ -94,10 +105,10 @@ function objectOf(data) {
   }
 }
 
-function common(asked, nowMs) {
-  const prefix = asked.operation === "completion" ? "cmpl" : "chatcmpl";
+function common(wishes, nowMs) {
+  const prefix = wishes.operation === "completion" ? "cmpl" : "chatcmpl";
   const id = `${prefix}-${hex(crypto.getRandomValues(new Uint8Array(12)))}`;
-  return { id, object: "", created: Math.floor(nowMs / 1000), model: asked.model };
+  return { id, object: "", created: Math.floor(nowMs / 1000), model: wishes.model };
 }
 
 function callsOf(calls) {
@@ -116,13 +127,7 @@ function argumentsOf(call) {
 }
 
 /** It isn't told why a native model ended, but how many tokens it gave. */
-function finishOf(usage, asked, calls = null) {
+function finishOf(usage, wishes, calls = null) {
   if (Array.isArray(calls) && calls.length > 0) return "tool_calls";
-  const body = objectOf(textOf(asked.body));
-  const limit = body.max_tokens ?? body.max_completion_tokens ?? OWN_LIMIT;
-  return (usage?.completion_tokens ?? 0) >= limit ? "length" : "stop";
-}
-
-function wantsUsage(asked) {
-  return objectOf(textOf(asked.body)).stream_options?.include_usage === true;
+  return (usage?.completion_tokens ?? 0) >= wishes.limit ? "length" : "stop";
 }

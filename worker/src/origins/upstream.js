@@ -19,7 +19,6 @@ const NEVER_IN_AN_ADDRESS = /[\x00-\x20\x7f]/;
 
 export class Upstream {
   limitsAnswers = false;
-  #url;
   #key;
   #headers;
   #timeouts;
@@ -31,7 +30,7 @@ export class Upstream {
    */
   constructor(name, url, { key = null, headers = [], timeouts }) {
     this.name = name;
-    this.#url = url.replace(/\/+$/, "");
+    this.url = url.replace(/\/+$/, "");
     this.#key = key;
     this.#headers = headers;
     this.#timeouts = timeouts;
@@ -75,10 +74,10 @@ export class Upstream {
   /** Path and query string go out as they came: the key is of these, not of another spelling. */
   #address(asked) {
     const path =
-      this.#url.endsWith("/v1") && (asked.path === "/v1" || asked.path.startsWith("/v1/"))
+      this.url.endsWith("/v1") && (asked.path === "/v1" || asked.path.startsWith("/v1/"))
         ? asked.path.slice("/v1".length)
         : asked.path;
-    const address = `${this.#url}${path}${asked.query === "" ? "" : `?${asked.query}`}`;
+    const address = `${this.url}${path}${asked.query === "" ? "" : `?${asked.query}`}`;
     if (NEVER_IN_AN_ADDRESS.test(address)) {
       throw new Refused("the path or the query string has a space or a control character", { code: "bad_path" });
     }

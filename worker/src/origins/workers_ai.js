@@ -8,9 +8,10 @@
 
 import { digest, textOf, utf8 } from "../contract/bytes.js";
 import { isObject } from "../contract/canonical.js";
-import { Malformed, OriginError, OriginTimeout, OriginUnready } from "../errors.js";
+import { within } from "../deadlines.js";
+import { Malformed, OriginCut, OriginError, OriginTimeout, OriginUnready } from "../errors.js";
 import { nextMidnightMs } from "../stores/kv.js";
-import { openAiWhole, openAiEvents } from "./native.js";
+import { openAiEvents, openAiWhole, wishesOf } from "./native.js";
 import { TextPredictions } from "./predict.js";
 import { WholeAnswer } from "./whole.js";
 
@@ -21,27 +22,36 @@ export class WorkersAi {
   limitsAnswers = true;
   #ai;
   #nowMs;
+  #timeouts;
   #closedUntilMs = 0;
 
-  constructor(name, ai, { nowMs }) {
+  /** `timeouts` are seconds: to an answer's first piece, between two pieces of it, and altogether. */
+  constructor(name, ai, { nowMs, timeouts }) {
     this.name = name;
     this.#ai = ai;
     this.#nowMs = nowMs;
+    this.#timeouts = timeouts;
   }
 
   async fetch(asked, _forwarded, { signal }) {
     if (this.#closedUntilMs > this.#nowMs()) throw this.#usedUp();
     const { model: _, ...inputs } = JSON.parse(textOf(asked.body));
+    const beganMs = Date.now();
     const options = { rejectIfBusy: true, extraHeaders: { "x-session-affinity": await affinityOf(inputs) } };
     let told;
     try {
-      told = await this.#ai.run(asked.model, inputs, options);
+      const asking = this.#ai.run(asked.model, inputs, options);
+      told = await within(asking, this.#timeouts.firstByteS * 1000, () => this.#late());
     } catch (error) {
+      if (error instanceof OriginTimeout) throw error;
       return this.#failed(error);
     }
-    if (told instanceof ReadableStream) return new AiStream(this.name, told, asked, { nowMs: this.#nowMs(), signal });
+    if (told instanceof ReadableStream) {
+      const times = { nowMs: this.#nowMs(), beganMs, ...this.#timeouts };
+      return new AiStream(this.name, told, asked, { times, signal });
+    }
     const isText = asked.operation !== "predict";
-    const answer = isText && isObject(told) ? openAiWhole(told, asked, this.#nowMs()) : told;
+    const answer = isText && isObject(told) ? openAiWhole(told, wishesOf(asked), this.#nowMs()) : told;
     return json(200, answer);
   }
 
@@ -65,6 +75,10 @@ export class WorkersAi {
       default:
         throw new OriginError(`'${this.name}' failed${code === 0 ? "" : ` with ${code}`}`);
     }
+  }
+
+  #late() {
+    return new OriginTimeout(`'${this.name}' gave no answer within ${this.#timeouts.firstByteS} s`);
   }
 
   #usedUp() {
@@ -102,31 +116,40 @@ class AiStream {
   whyNot = null;
   #name;
   #reader;
-  #asked;
-  #nowMs;
+  #wishes;
+  #times;
 
-  constructor(name, stream, asked, { nowMs, signal }) {
+  /** `times` are seconds as those of WorkersAi, when it was asked, and what the clock said. */
+  constructor(name, stream, asked, { times, signal }) {
     this.#name = name;
     this.#reader = stream.getReader();
-    this.#asked = asked;
-    this.#nowMs = nowMs;
+    this.#wishes = wishesOf(asked);
+    this.#times = times;
     signal.addEventListener("abort", () => this.close(), { once: true });
   }
 
   chunks() {
-    return openAiEvents(this.#pieces(), this.#asked, this.#nowMs);
+    return openAiEvents(this.#pieces(), this.#wishes, this.#times.nowMs);
   }
 
   async *#pieces() {
+    const { beganMs, firstByteS, idleS, totalS } = this.#times;
+    let untilMs = beganMs + firstByteS * 1000;
     for (;;) {
-      let read;
-      try {
-        read = await this.#reader.read();
-      } catch {
-        throw new OriginError(`'${this.#name}' broke off in mid-answer`);
-      }
-      if (read.done) return;
-      yield read.value;
+      const { done, value } = await this.#next(Math.min(untilMs, beganMs + totalS * 1000));
+      if (done) return;
+      yield value;
+      untilMs = Date.now() + idleS * 1000;
+    }
+  }
+
+  async #next(untilMs) {
+    const late = () => new OriginTimeout(`'${this.#name}' stalled: no more of its answer came in its time`);
+    try {
+      return await within(this.#reader.read(), Math.max(1, untilMs - Date.now()), late);
+    } catch (error) {
+      if (error instanceof OriginTimeout) throw error;
+      throw new OriginCut(`'${this.#name}' broke off in mid-answer`);
     }
   }
 

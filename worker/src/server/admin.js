@@ -28,17 +28,17 @@ export class Admin {
     this.#doors = [
       { method: "GET", path: "/-/health", isOpen: true, answer: () => this.#health() },
       { method: "GET", path: "/-/stats", isOpen: false, answer: () => stats(this.#node, this.#bodies) },
-      { method: "POST", path: "/-/selftest", isOpen: false, answer: (request) => this.#selftest(request) },
+      { method: "POST", path: "/-/selftest", isOpen: false, answer: (request, later) => this.#selftest(request, later) },
       { method: "POST", path: "/-/cache/purge", isOpen: false, answer: (request) => this.#purge(request) },
     ];
   }
 
   /** Status, headers and body; what goes wrong is told as a problem. */
-  async answer(asked, request) {
+  async answer(asked, request, { later }) {
     try {
       const door = this.#door(asked);
       if (!door.isOpen) await this.#checkToken(asked);
-      const told = await door.answer(request);
+      const told = await door.answer(request, later);
       return [told.status_code ?? 200, headers("application/json"), utf8(`${JSON.stringify(told, null, 2)}\n`)];
     } catch (error) {
       if (!(error instanceof ForetoldError)) throw error;
@@ -74,9 +74,9 @@ export class Admin {
     return { status: "ok", version: VERSION, read_only_until: Object.fromEntries(until) };
   }
 
-  #selftest(request) {
+  #selftest(request, later) {
     const model = new URL(request.url).searchParams.get("ai");
-    return selftest(this.#bindings, { model });
+    return selftest(this.#bindings, { model, node: this.#node, later });
   }
 
   async #purge(request) {

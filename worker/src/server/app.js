@@ -19,13 +19,15 @@ export class App {
   #bodies;
   #admin;
   #models;
+  #page;
 
-  constructor({ node, guard, bodies, admin, models }) {
+  constructor({ node, guard, bodies, admin, models, page }) {
     this.#node = node;
     this.#guard = guard;
     this.#bodies = bodies;
     this.#admin = admin;
     this.#models = models;
+    this.#page = page;
   }
 
   /** `later` takes promises that may go on after the answer. */
@@ -38,7 +40,9 @@ export class App {
       if (asked.method === "OPTIONS" && request.headers.has("access-control-request-method")) {
         return response(204, preflight(request.headers), null);
       }
-      if (asked.path.startsWith("/-/")) return response(...(await this.#admin.answer(asked, request)));
+      if (asked.path.startsWith("/-/")) return response(...(await this.#admin.answer(asked, request, { later })));
+      const page = await this.#page.answer(asked, request);
+      if (page !== null) return page;
       const listed = asked.method === "GET" ? await this.#models.answer(asked) : null;
       if (listed !== null) {
         const headers = [["content-type", "application/json"], ["cache-control", "no-store"], ...forPages];
@@ -48,7 +52,7 @@ export class App {
     } catch (error) {
       this.#node.counters.receive();
       const dialect = this.#guard.dialectOr(asked, ERRORS_BEFORE_A_DIALECT);
-      return this.#tell(error, dialect, { forPages, outcome: begun(Date.now()) });
+      return this.#tell(error, dialect, { forPages, outcome: begun(Date.now(), later) });
     }
     this.#node.counters.receive();
     return this.#query(request, head, { forPages, later });
@@ -66,7 +70,7 @@ export class App {
   }
 
   async #query(request, head, { forPages, later }) {
-    const outcome = begun(Date.now());
+    const outcome = begun(Date.now(), later);
     const leaving = new AbortController();
     const visit = { later, signal: leaving.signal };
     // Not every platform tells it, and none for sure: a stream that is cancelled tells it too.
@@ -151,13 +155,13 @@ export class App {
       status = cacheStatus({ cache: EDGE, forwarded: "request", detail: "only-if-cached" });
     } else {
       outcome.how = HOW.ERROR;
-      outcome.detail = error.code;
-      status = cacheStatus({ cache: EDGE, detail: error.code });
+      outcome.detail = outcome.isEcho ? "backoff" : error.code;
+      status = cacheStatus({ cache: EDGE, detail: outcome.detail });
     }
     const [kind, body] = dialect.tell(error);
     const headers = [["content-type", kind], ["cache-status", status], ["cache-control", "no-store"]];
     if (error.status === 401) headers.push(["www-authenticate", "Bearer"]);
-    if (error instanceof Overloaded) headers.push(["retry-after", "1"]);
+    if (error instanceof Overloaded || outcome.isEcho) headers.push(["retry-after", "1"]);
     // The platform's windows are of 10 or 60 s.
     if (error.status === 429) headers.push(["retry-after", "10"]);
     if (error instanceof NotKept) headers.push(["x-should-retry", "false"]); // OpenAI's clients ask a 504 again

@@ -2,7 +2,7 @@
 
 import { joined } from "../contract/bytes.js";
 import { Overloaded, Refused, TooLarge } from "../errors.js";
-import { Room } from "../flight.js";
+import { Room } from "../room.js";
 
 const DIGITS = /^[0-9]{1,15}$/;
 

@@ -84,7 +84,9 @@ test("a model without room lets the next target answer, labelled and not kept", 
   const routes = [{ name: "all", models: ["*"], upstream: "ai", fallback: ["other"] }];
   await edge.tell("world", { settings: { upstreams, routes } });
 
-  const answers = [await edge.chat("hello", { model: "@cf/busy" }), await edge.chat("hello", { model: "@cf/busy" })];
+  const answers = [await edge.chat("hello", { model: "@cf/busy" })];
+  await edge.tell("advance", { seconds: 1 });
+  answers.push(await edge.chat("hello", { model: "@cf/busy" }));
   await origin.stop();
 
   assert.deepEqual(answers.map(textOf), [1, 2].map((call) => `You said 'hello'. This is call ${call}.`));
@@ -139,6 +141,44 @@ test("conversations that begin alike are sent to the same instance", async () =>
   const affinities = (await calls()).map(({ options }) => options.extraHeaders["x-session-affinity"]);
   assert.equal(affinities[0], affinities[1]);
   assert.notEqual(affinities[0], affinities[2]);
+});
+
+test("a model that is too slow with its first token, or in mid-answer, gives way to the next target", async () => {
+  const origin = await Origin.start();
+  const slow = { ...TARGET, first_byte_timeout: "50ms", idle_timeout: "50ms", retries: 0 };
+  const routes = [{ name: "all", models: ["*"], upstream: "ai", fallback: ["other"] }];
+  await edge.tell("world", { settings: { upstreams: { ai: slow, other: { url: origin.url } }, routes } });
+
+  const answers = [];
+  for (const [model, stream] of [["@cf/mute", false], ["@cf/slow", true]]) {
+    answers.push(await edge.chat("hello", { model, stream }));
+  }
+  const cut = await edge.chat("hello", { model: "@cf/stalls", stream: true });
+  await origin.stop();
+
+  assert.deepEqual(answers.map(({ cacheStatus }) => /detail=fallback/.test(cacheStatus)), [true, true]);
+  assert.match(cut.body, /stalled/);
+  assert.ok(!(await edge.chat("hello", { model: "@cf/stalls" })).isHit);
+});
+
+for (const [kind, status, code] of [
+  ["too-long", 413, "too_large"],
+  ["timed-out", 504, "origin_timeout"],
+  ["licence", 403, "licence_not_accepted"],
+]) {
+  test(`the platform's '${kind}' is told as ${status}`, async () => {
+    const answer = await edge.chat("hello", { model: `@cf/${kind}` });
+
+    assert.deepEqual([answer.status, JSON.parse(answer.body).error.code], [status, code]);
+  });
+}
+
+test("a call of a tool comes in OpenAI's shape", async () => {
+  const answer = await edge.chat("hello", { model: "@cf/calls", tools: [{ type: "function", function: { name: "look" } }] });
+
+  const [{ message, finish_reason: finish }] = JSON.parse(answer.body).choices;
+  assert.equal(finish, "tool_calls");
+  assert.deepEqual(message.tool_calls[0].function, { name: "look", arguments: '{"at":1}' });
 });
 
 test("an answer that ended at the model's own limit is kept and says so", async () => {

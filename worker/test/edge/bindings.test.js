@@ -46,11 +46,12 @@ test("a miss, then a hit, and the record is in the platform's KV and nowhere els
   assert.deepEqual(names.map((name) => /^foretold\/1\/([0-9a-f]{64}|generation)\//.test(name)), [true, true]);
 });
 
-test("the self-test tries KV, R2 and the cache for real", async () => {
+test("the self-test tries KV, R2, the cache and a query for real, and says what is not bound", async () => {
   const { status, body } = await edge.post("/-/selftest", {}, ADMIN);
 
   assert.equal(status, 200, body);
-  assert.deepEqual(JSON.parse(body).parts, { kv: "ok", r2: "ok", cache: "ok", ai: "off" });
+  const off = { logs: "off", workers_cache: "off", page: "off", ai: "off" };
+  assert.deepEqual(JSON.parse(body).parts, { kv: "ok", r2: "ok", cache: "ok", query: "ok", ...off });
 });
 
 test("health is open, and all else under /-/ asks for the token", async () => {

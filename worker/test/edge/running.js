@@ -25,7 +25,13 @@ export async function running(entry, options = {}) {
     r2Buckets: ["PREDICTION_BODIES"],
     ...options,
   });
-  return new Running(miniflare, await miniflare.ready);
+  try {
+    return new Running(miniflare, await miniflare.ready);
+  } catch (error) {
+    // Else the tests' own process would wait for it for ever.
+    await miniflare.dispose().catch(() => {});
+    throw error;
+  }
 }
 
 class Running {

@@ -16,6 +16,8 @@ const EVENTS = "text/event-stream";
 export class Origin {
   calls = [];
   replies = [];
+  /** What `GET /models` tells: the list of models, a whole answer, or null for an error.  Not among the calls. */
+  models = [];
   #server;
   #sockets = new Set();
   #waiting = [];
@@ -82,12 +84,24 @@ export class Origin {
       const call = callIn(held);
       if (call === null) return;
       held = Buffer.alloc(0);
+      if (call.method === "GET" && call.target.endsWith("/models")) {
+        this.#tellModels(socket);
+        return;
+      }
       running = call;
       this.calls.push(call);
       this.#tell();
       await this.#reply(socket, call, this.calls.length);
       running = null;
     });
+  }
+
+  #tellModels(socket) {
+    const list = Array.isArray(this.models) ? { object: "list", data: this.models } : this.models;
+    const body = typeof list === "string" ? list : JSON.stringify(list);
+    const status = this.models === null ? 503 : 200;
+    const fields = `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}`;
+    socket.write(`HTTP/1.1 ${status} X\r\n${fields}\r\n\r\n${body}`);
   }
 
   async #reply(socket, call, number) {
