@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -60,7 +61,7 @@ class CloudflareApi:
         self._app[THINGS] = lambda: self.things
         for part in (kv, r2, workers, wrangler_calls, zones):
             self._app.router.add_routes(part.routes(ROOT))
-        self._runner = web.AppRunner(self._app, access_log=None)
+        self._runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=0.1)
         self._port = 0
 
     def begin_anew(self) -> None:
@@ -70,6 +71,23 @@ class CloudflareApi:
         self.calls_left = CALLS_IN_FIVE_MINUTES
         self._troubles: list[_Trouble] = []
         self._counted = 0
+        self._may_answer = asyncio.Event()
+        self._may_answer.set()
+        # What the next reads of values are answered with instead; None for what is there.
+        self.garbage: bytes | None = None
+        self.is_cutting = False
+
+    @property
+    def is_hanging(self) -> bool:
+        """While it is set, calls are taken and not answered."""
+        return not self._may_answer.is_set()
+
+    @is_hanging.setter
+    def is_hanging(self, is_so: bool) -> None:
+        if is_so:
+            self._may_answer.clear()
+        else:
+            self._may_answer.set()
 
     @property
     def url(self) -> str:
@@ -108,6 +126,7 @@ class CloudflareApi:
     @web.middleware
     async def _door(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         self._counted += 1
+        await self._may_answer.wait()
         trouble = next((t.what for t in self._troubles if t.at == self._counted), None)
         if trouble == "before":
             return self._cut(request)
@@ -125,6 +144,10 @@ class CloudflareApi:
             response = _refused(Refusal(405, 7001, f"Method {request.method} not available for that URI."))
         path = request.path.removeprefix(ROOT)
         self.calls.append(Call(request.method, path, dict(request.query), content, response.status))
+        if self.garbage is not None and "/values/" in path and request.method == "GET":
+            response = web.Response(body=self.garbage)
+        if self.is_cutting and request.method == "GET":
+            return await self._cut_in_the_middle(request, response)
         return self._cut(request) if trouble == "after" else response
 
     def _admit(self, request: web.Request) -> None:
@@ -156,6 +179,16 @@ class CloudflareApi:
         if method == "PUT" and path == f"/accounts/{ACCOUNT_ID}/workers/domains":
             return {"Workers Scripts Write", "Workers Routes Write"} <= token.permissions
         return bool(may & token.permissions)
+
+    async def _cut_in_the_middle(self, request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
+        """All of the head, half of the body."""
+        assert isinstance(response, web.Response)
+        whole = response.body if isinstance(response.body, bytes) else b""
+        half = web.StreamResponse(status=response.status, headers={"content-length": str(len(whole))})
+        await half.prepare(request)
+        await half.write(whole[: len(whole) // 2])
+        self._cut(request)
+        return half
 
     def _cut(self, request: web.Request) -> web.Response:
         assert request.transport is not None
