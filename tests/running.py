@@ -134,7 +134,7 @@ async def running(
         now_ms=now_ms,
         monotonic_ms=monotonic_ms,
     )
-    await assembled.node.lease.open(assembled.node.forget)
+    await assembled.node.open()
     url = f"http://127.0.0.1:{port}"
     written = [settings]
 

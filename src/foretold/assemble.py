@@ -11,6 +11,7 @@ from foretold.config.checking import is_loopback
 from foretold.config.settings import Config, RouteSettings, TierSettings, UpstreamSettings
 from foretold.config.values import Secret
 from foretold.contract.freshness import Lifetimes
+from foretold.contract.key import record_name
 from foretold.datafolder import DataFolder
 from foretold.flights.aftermath import monotonic_ms
 from foretold.flights.lease import ALONE
@@ -25,10 +26,14 @@ from foretold.origins.chain import Chain
 from foretold.origins.local import LocalOrigin
 from foretold.origins.predict import TextPredictions
 from foretold.origins.upstream import Timeouts, Upstream
-from foretold.ports import Origin
+from foretold.ports import Generations, Origin
 from foretold.routes import Route, Routes
 from foretold.scope import Scope
 from foretold.server.guard import Doors
+from foretold.stores.cloudflare.api import KvApi, Place
+from foretold.stores.cloudflare.budget import Budget
+from foretold.stores.cloudflare.purges import SharedGenerations
+from foretold.stores.cloudflare.store import CloudflareKv
 from foretold.stores.disk import DiskStore
 from foretold.stores.memory import MemoryStore
 from foretold.tiers.keeping import Keeping
@@ -82,6 +87,12 @@ def assemble(
         local = {m.manifest.name: LocalOrigin(m.host, m.manifest) for m in models}
     upstreams = {u.name: upstream_of(u) for u in config.upstreams}
     memory, below, set_aside = _stores(config, folder, now_ms)
+    generations: Generations
+    if (kv := kv_of(config)) is not None:
+        shared, generations = _shared_with_edges(kv, config, folder, secret)
+        below.append(shared)
+    else:
+        generations = FileGenerations(folder.generations, secret)
     tiers = Tiers(memory, below, secret=secret, now_ms=now_ms)
     keeping = Keeping(
         tiers,
@@ -90,7 +101,6 @@ def assemble(
         now_ms=now_ms,
         writers=config.server.workers,
     )
-    generations = FileGenerations(folder.generations, secret)
     keeping.share(share_of(config))
     node = Node(
         scope=scope_of(config, secret),
@@ -138,12 +148,37 @@ def _stores(
     set_aside = None
     for tier in config.tiers or DEFAULT_TIERS:
         if tier.store == "memory":
-            memory = MemoryStore(tier.limit, largest_bytes=LARGEST_IN_MEMORY_BYTES, now_ms=now_ms)
-        else:
-            disk = DiskStore(folder.answers, tier.limit, now_ms=now_ms)
+            memory = MemoryStore(tier.limit or 0, largest_bytes=LARGEST_IN_MEMORY_BYTES, now_ms=now_ms)
+        elif tier.store == "disk":
+            disk = DiskStore(folder.answers, tier.limit or 0, now_ms=now_ms)
             set_aside = disk.set_aside
             below.append(Tier(disk, deadline_s=TIER_DEADLINE_S))
     return memory, below, set_aside
+
+
+def kv_of(config: Config) -> TierSettings | None:
+    """The tier that edges share, if there is one."""
+    return next((tier for tier in config.tiers if tier.store == "cloudflare_kv"), None)
+
+
+def _shared_with_edges(
+    kv: TierSettings, config: Config, folder: DataFolder, secret: bytes
+) -> tuple[Tier, SharedGenerations]:
+    api = api_of(kv, config)
+    generations = SharedGenerations(
+        FileGenerations(folder.generations, secret),
+        api,
+        folder.kv_read,
+        every_s=kv.read_purges,
+        believe_s=kv.believe_purges,
+    )
+    return Tier(CloudflareKv(api), deadline_s=kv.deadline, named_by=record_name), generations
+
+
+def api_of(kv: TierSettings, config: Config) -> KvApi:
+    assert kv.token is not None
+    place = Place(kv.account_id, kv.namespace_id, kv.token.text, kv.url)
+    return KvApi(place, Budget(processes=config.server.workers))
 
 
 def upstream_of(settings: UpstreamSettings) -> Upstream:

@@ -40,6 +40,11 @@ class DataFolder:
         return self.path / "generations.json"
 
     @property
+    def kv_read(self) -> Path:
+        """A file whose time says when the edges' purges were last read."""
+        return self.path / "generations-read-from-kv"
+
+    @property
     def flights(self) -> Path:
         """Where its processes share what they fetch."""
         return self.path / "flights"

@@ -16,7 +16,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import orjson
@@ -31,6 +31,8 @@ LOOK_S = 0.25
 
 # So long a purge waits for its turn.
 PATIENCE_S = 2.0
+
+Change = Callable[[dict[str, str]], dict[str, str]]
 
 _AGAIN_S = 0.01
 _LOST = Table({})
@@ -48,7 +50,7 @@ class FileGenerations:
         self._seen: tuple[int, int, int] | None = None
         self._look_at_s = 0.0
         self._turn = threading.Lock()
-        self._take(*self._changed((), patience_s=PATIENCE_S))
+        self._take(*self._changed(_with_everything, patience_s=PATIENCE_S))
 
     def now(self) -> Table:
         if self._now_s() >= self._look_at_s:
@@ -75,7 +77,18 @@ class FileGenerations:
 
     async def renew(self, tags: Iterable[str]) -> None:
         """In a thread: the disk, or another process that has its turn, may take its time."""
-        await asyncio.to_thread(self._changed, tuple(tags), patience_s=PATIENCE_S)
+        fresh = {tag: new_generation() for tag in tags}
+        await self.change(lambda table: {**table, **fresh})
+
+    async def open(self) -> None:
+        """All processes of the data folder look at the file themselves."""
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+    async def change(self, change: Change) -> None:
+        """Replaces the table by what a pure function makes of it, whole, on disk when this returns.  Raises StoreError."""
+        await asyncio.to_thread(self._changed, change, patience_s=PATIENCE_S)
         # Not what the thread gave: another process may have written since, and its purge must not be undone.
         self.look()
 
@@ -84,15 +97,15 @@ class FileGenerations:
         if table != self._table:
             self._table = Table(table)
 
-    def _changed(self, tags: Sequence[str], *, patience_s: float) -> tuple[Mapping[str, str], tuple[int, int, int]]:
-        """The table with these tags renewed, written down; processes take turns.  Raises StoreError."""
+    def _changed(self, change: Change, *, patience_s: float) -> tuple[Mapping[str, str], tuple[int, int, int]]:
+        """The changed table, written down; processes take turns.  Raises StoreError."""
         try:
             lock = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
             try:
                 with self._turn:
                     self._lock(lock, patience_s=patience_s)
                     before = self._read()
-                    table = {EVERYTHING: _random(), **before, **{tag: _random() for tag in tags}}
+                    table = _with_everything(change(_with_everything(before)))
                     if table != before:
                         self._write(orjson.dumps({"seal": _seal(table, self._secret), "table": table}))
                     self._spare.hold()
@@ -123,7 +136,7 @@ class FileGenerations:
 
     def _begin_anew(self) -> None:
         try:
-            self._take(*self._changed((), patience_s=0))
+            self._take(*self._changed(_with_everything, patience_s=0))
         except StoreError:
             self._table, self._seen = _LOST, None
 
@@ -138,7 +151,7 @@ class MemoryGenerations:
     """Generations of a node that keeps nothing: all tags begin anew with each start."""
 
     def __init__(self) -> None:
-        self._table = Table({EVERYTHING: _random()})
+        self._table = Table({EVERYTHING: new_generation()})
 
     def now(self) -> Table:
         return self._table
@@ -147,7 +160,13 @@ class MemoryGenerations:
         """Nobody else knows of them."""
 
     async def renew(self, tags: Iterable[str]) -> None:
-        self._table = Table({**self._table, **{tag: _random() for tag in tags}})
+        self._table = Table({**self._table, **{tag: new_generation() for tag in tags}})
+
+    async def open(self) -> None:
+        """Nobody else knows of them."""
+
+    async def close(self) -> None:
+        """Nothing is held open."""
 
 
 def sealed_table(path: Path, secret: bytes) -> dict[str, str] | None:
@@ -171,5 +190,9 @@ def _seal(table: Mapping[str, str], secret: bytes) -> str:
     return hmac.new(secret, b"generations\n" + canonical(dict(table)), hashlib.sha256).hexdigest()
 
 
-def _random() -> str:
+def _with_everything(table: dict[str, str]) -> dict[str, str]:
+    return {EVERYTHING: new_generation(), **table}
+
+
+def new_generation() -> str:
     return secrets.token_hex(8)

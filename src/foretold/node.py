@@ -171,16 +171,25 @@ class Node:
         outcome.took_ms = time.monotonic() * 1000 - outcome.began_ms
         self.counters.account(outcome)
 
-    async def forget(self, key: str) -> None:
-        """Purges one record here and on disk; what is in the air for its key is not kept.  Raises StoreError."""
+    async def forget(self, key: str) -> tuple[str, ...]:
+        """Purges one record in every tier; what is in the air for its key is not kept.
+
+        The tiers that may still have it, because nothing here says whose it is.  Raises StoreError.
+        """
         self.flights.forget(key)
-        await self.keeping.forget(key)
+        return await self.keeping.forget(key)
+
+    async def open(self) -> None:
+        """Begins what goes on beside the queries: flights of all processes, purges from elsewhere."""
+        await self.lease.open(self.forget)
+        await self.generations.open()
 
     async def close(self) -> None:
         await self.flights.close()
         # What landed just now is given to others until they can find it themselves.
         await self.keeping.close()
         await self.lease.close()
+        await self.generations.close()
         await self.tiers.close()
         for route in self.routes:
             await route.origin.close()

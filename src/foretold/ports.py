@@ -8,11 +8,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
 from foretold.contract.controls import NONE, Controls
+from foretold.contract.generations import GENERATION_NAMES, generation_name
 from foretold.errors import ForetoldError
 
 
@@ -184,13 +185,23 @@ _epochs = itertools.count(1)
 
 
 class Table(dict[str, str]):
-    """The generations of all tags at one moment; nobody changes it.  No two have the same `epoch`."""
+    """The generations of all tags at one moment; nobody changes it.  No two have the same `epoch`.
 
-    __slots__ = ("epoch",)
+    A tag that was purged elsewhere may be known by its name in KV alone, which is made of the tag but doesn't tell it.
+    """
+
+    __slots__ = ("_has_names", "epoch")
 
     def __init__(self, tags: Mapping[str, str]):
         super().__init__(tags)
         self.epoch = next(_epochs)
+        self._has_names = any(tag.startswith(GENERATION_NAMES) for tag in tags)
+
+    def get(self, tag: str, otherwise: Any = None) -> Any:
+        found = super().get(tag)
+        if found is None and self._has_names:
+            found = super().get(generation_name(tag))
+        return otherwise if found is None else found
 
 
 class Generations(Protocol):
@@ -207,6 +218,12 @@ class Generations(Protocol):
     async def renew(self, tags: Iterable[str]) -> None:
         """A new random value for each tag, safe on disk when this returns."""
         ...
+
+    async def open(self) -> None:
+        """Begins to follow what is purged on other machines, if that is known at all."""
+        ...
+
+    async def close(self) -> None: ...
 
 
 class Dialect(Protocol):

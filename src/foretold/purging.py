@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from foretold.contract.generations import EVERYTHING, caller_tag, is_caller_tag
 from foretold.contract.namespace import tenant_namespace
-from foretold.errors import Refused
+from foretold.errors import Refused, StoreError
 from foretold.node import Node
 
 KINDS = ("key", "tag", "model", "revision", "namespace", "tenant", "everything")
@@ -31,11 +31,17 @@ class Purging:
         Raises Refused for an unknown kind or a value that can't be one, StoreError if it could not be made to last.
         """
         tag = self._tag(kind, value, tenant)
+        left: tuple[str, ...] = ()
         if tag is not None:
             await self._node.generations.renew([tag])
         else:
-            await self._node.forget(value)
+            left = await self._node.forget(value)
         await self._node.lease.announce(None if tag is not None else value)
+        if left:
+            raise StoreError(
+                f"the record is gone here, but not from {' and '.join(left)}: nothing here says whose it is, which is "
+                "part of its name there; purge its tag, model or namespace instead"
+            )
         return Purged(kind, tag)
 
     def _tag(self, kind: str, value: str, tenant: str | None) -> str | None:

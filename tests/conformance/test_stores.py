@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,15 @@ from typing import Any
 import pytest
 
 from foretold.ports import NearStore, Put
+from foretold.stores.cloudflare.api import LARGEST_BYTES
+from foretold.stores.cloudflare.store import CloudflareKv
 from foretold.stores.disk import DiskStore
 from foretold.stores.memory import MemoryStore
 from tests.fakes.store import TroubledStore
+from tests.kv import an_account_with_kv, kv_store
 
 LIMIT_BYTES = 8 * 2**20
+NAMES = ["a", "b", "ab", "a" * 64, "A", "a.b", "0" * 64, "a/b", "a%2Fb", "é"]
 
 
 @dataclass
@@ -33,18 +38,43 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=["memory", "memory of shares", "disk", "far"])
+BOUNDED = ["memory", "memory of shares", "disk", "far"]
+
+
+@pytest.fixture(params=[*BOUNDED, "cloudflare kv"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> AsyncIterator[Any]:
-    opened: MemoryStore | DiskStore | TroubledStore
-    if request.param.startswith("memory"):
-        opened = MemoryStore(LIMIT_BYTES, largest_bytes=2**20, now_ms=clock.read)
-        opened.share(90 if request.param == "memory of shares" else 100)
-    elif request.param == "far":
-        opened = TroubledStore(LIMIT_BYTES, now_ms=clock.read)
+    async with opened(request.param, tmp_path, clock) as made:
+        yield made
+
+
+@pytest.fixture(params=BOUNDED)
+async def bounded(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> AsyncIterator[Any]:
+    """A store that says what it holds and how much it may hold."""
+    async with opened(request.param, tmp_path, clock) as made:
+        yield made
+
+
+@asynccontextmanager
+async def opened(kind: str, folder: Path, clock: Clock) -> AsyncIterator[Any]:
+    made: MemoryStore | DiskStore | TroubledStore
+    if kind == "cloudflare kv":
+        async with an_account_with_kv(now_s=lambda: clock.now_ms / 1000) as (account, api):
+            yield kv_store(api, clock=clock)
+            assert not [call for call in account.calls if call.status not in (200, 404)]
+        return
+    if kind.startswith("memory"):
+        made = MemoryStore(LIMIT_BYTES, largest_bytes=2**20, now_ms=clock.read)
+        made.share(90 if kind == "memory of shares" else 100)
+    elif kind == "far":
+        made = TroubledStore(LIMIT_BYTES, now_ms=clock.read)
     else:
-        opened = DiskStore(tmp_path / "store", LIMIT_BYTES, now_ms=clock.read)
-    yield opened
-    await opened.close()
+        made = DiskStore(folder / "store", LIMIT_BYTES, now_ms=clock.read)
+    yield made
+    await made.close()
+
+
+def too_large_for(store: Any) -> int:
+    return LARGEST_BYTES if isinstance(store, CloudflareKv) else LIMIT_BYTES
 
 
 async def test_what_was_put_is_got_whole(store):
@@ -122,38 +152,43 @@ async def test_putting_again_renews_the_time(store, clock):
 
 
 async def test_names_are_apart(store):
-    names = ["a", "b", "ab", "a" * 64, "A", "a.b", "0" * 64]
-    for name in names:
+    for name in NAMES:
         await store.put(name, name.encode(), keep_s=60)
 
-    assert sorted(store.scan()) == sorted(names)
-    for name in names:
+    for name in NAMES:
         assert await store.get(name) == name.encode()
 
 
-async def test_it_never_holds_more_than_its_limit_and_keeps_the_newest(store):
+async def test_a_store_that_tells_its_names_tells_all(bounded):
+    for name in NAMES:
+        await bounded.put(name, name.encode(), keep_s=60)
+
+    assert sorted(bounded.scan()) == sorted(NAMES)
+
+
+async def test_it_never_holds_more_than_its_limit_and_keeps_the_newest(bounded):
     blob = random.Random(1).randbytes(100_000)
     for i in range(300):
-        await store.put(f"n{i}", blob, keep_s=60)
-        assert store.held_bytes <= store.limit_bytes
+        await bounded.put(f"n{i}", blob, keep_s=60)
+        assert bounded.held_bytes <= bounded.limit_bytes
 
-    assert await store.get("n299") == blob
-    assert await store.get("n0") is None
-    assert len(list(store.scan())) > 20
+    assert await bounded.get("n299") == blob
+    assert await bounded.get("n0") is None
+    assert len(list(bounded.scan())) > 20
 
 
-async def test_small_values_are_bounded_too(store):
+async def test_small_values_are_bounded_too(bounded):
     for start in range(0, 40_000, 2_000):
-        await asyncio.gather(*(store.put(f"{i:064}", b"x" * 100, keep_s=60) for i in range(start, start + 2_000)))
+        await asyncio.gather(*(bounded.put(f"{i:064}", b"x" * 100, keep_s=60) for i in range(start, start + 2_000)))
 
-    assert store.held_bytes <= store.limit_bytes
-    assert await store.get(f"{39_999:064}") == b"x" * 100
+    assert bounded.held_bytes <= bounded.limit_bytes
+    assert await bounded.get(f"{39_999:064}") == b"x" * 100
 
 
 async def test_a_value_too_large_for_it_is_not_kept_and_takes_the_old_one_away(store):
     await store.put("name", b"old", keep_s=60)
 
-    await store.put("name", b"x" * (LIMIT_BYTES + 1), keep_s=60)
+    await store.put("name", b"x" * (too_large_for(store) + 1), keep_s=60)
 
     assert await store.get("name") is None
 
@@ -196,33 +231,32 @@ async def test_large_and_small_values_take_each_others_place(store):
 
     await store.delete("name")
     assert await store.get("name") is None
-    assert list(store.scan()) == []
 
 
-async def test_many_large_values_put_at_once_stay_within_the_limit(store):
+async def test_many_large_values_put_at_once_stay_within_the_limit(bounded):
     puts = [Put(f"n{i}", bytes([i]) * 300_000, 60) for i in range(40)]
 
-    failed = await store.put_many(puts)
+    failed = await bounded.put_many(puts)
 
     assert failed == 0
-    assert store.held_bytes <= store.limit_bytes
-    assert await store.get("n39") == puts[-1].blob
+    assert bounded.held_bytes <= bounded.limit_bytes
+    assert await bounded.get("n39") == puts[-1].blob
 
 
-async def test_what_large_values_take_is_counted(store):
-    before = store.held_bytes
+async def test_what_large_values_take_is_counted(bounded):
+    before = bounded.held_bytes
 
-    await store.put("name", b"x" * 800_000, keep_s=60)
+    await bounded.put("name", b"x" * 800_000, keep_s=60)
 
-    assert store.held_bytes - before >= 800_000
+    assert bounded.held_bytes - before >= 800_000
 
 
-async def test_held_bytes_come_down_when_all_is_deleted(store):
+async def test_held_bytes_come_down_when_all_is_deleted(bounded):
     for i in range(50):
-        await store.put(f"n{i}", b"x" * (50_000 if i % 2 else 80_000), keep_s=60)
-    full = store.held_bytes
+        await bounded.put(f"n{i}", b"x" * (50_000 if i % 2 else 80_000), keep_s=60)
+    full = bounded.held_bytes
 
     for i in range(50):
-        await store.delete(f"n{i}")
+        await bounded.delete(f"n{i}")
 
-    assert store.held_bytes < full / 4
+    assert bounded.held_bytes < full / 4

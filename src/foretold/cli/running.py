@@ -94,6 +94,7 @@ async def _serve(
     server.on_start = started
     rested()
     try:
+        await assembled.node.open()
         return await serve(server, sock, stopping=stopping, reloading=lambda: _reload(live))
     finally:
         await live.close()

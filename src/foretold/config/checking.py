@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import ipaddress
 from collections.abc import Callable, Iterable
 
 from foretold.config.fields import CREDENTIALS, FOREIGN_CREDENTIALS
-from foretold.config.settings import Config, RouteSettings
+from foretold.config.settings import Config, RouteSettings, TierSettings
 from foretold.errors import ConfigError
+
+TIERS_IN_ORDER = ("memory", "disk", "cloudflare_kv")
+OF_KV = ("account_id", "namespace_id", "token", "url", "deadline", "read_purges", "believe_purges")
+_DEFAULTS = {f.name: f.default for f in dataclasses.fields(TierSettings)}
 
 Fail = Callable[[tuple[str | int, ...], str], ConfigError]
 
@@ -68,8 +73,22 @@ def reachable(host: str) -> str:
 
 def _check_tiers(config: Config, fail: Fail) -> None:
     stores = [t.store for t in config.tiers]
-    if stores and stores not in (["memory"], ["memory", "disk"]):
-        raise fail(("tiers", 0), 'tiers are "memory", or "memory" and then "disk"')
+    known = [s for s in TIERS_IN_ORDER if s in stores]
+    if stores and (stores != known or stores[0] != "memory"):
+        raise fail(("tiers", 0), 'tiers are "memory", then perhaps "disk", then perhaps "cloudflare_kv", each once')
+    for at, tier in enumerate(config.tiers):
+        place = ("tiers", at)
+        of_kv = {name for name in OF_KV if getattr(tier, name) != _DEFAULTS[name]}
+        if tier.store == "cloudflare_kv":
+            missing = [name for name in ("account_id", "namespace_id", "token") if name not in of_kv]
+            if missing:
+                raise fail(place, f"`{missing[0]}` is missing: cloudflare_kv needs account_id, namespace_id and token")
+            if tier.limit is not None:
+                raise fail((*place, "limit"), "cloudflare_kv has none: what is kept there ends with its time")
+        elif of_kv:
+            raise fail((*place, min(of_kv)), f"{tier.store} takes none: it belongs to cloudflare_kv")
+        elif tier.limit is None:
+            raise fail(place, "`limit` is missing: how many bytes it may hold, its own overhead counted")
 
 
 def _check_route(config: Config, route: RouteSettings, at: int, fail: Fail) -> None:

@@ -103,10 +103,49 @@ class Cache:
 @dataclass(frozen=True, kw_only=True)
 class TierSettings:
     store: str = setting(
-        v.choice("memory", "disk"), NO_DEFAULT, "where: memory comes first, then disk", shown='"memory"'
+        v.choice("memory", "disk", "cloudflare_kv"),
+        NO_DEFAULT,
+        "where: memory comes first, then disk, then the KV that edges share",
+        shown='"memory"',
     )
-    limit: int = setting(
-        v.size(least_bytes=2**20), NO_DEFAULT, "how many bytes it may hold, its own overhead counted", shown='"256 MiB"'
+    limit: int | None = setting(
+        v.size(least_bytes=2**20),
+        None,
+        "memory and disk: how many bytes it may hold, its own overhead counted; always given",
+        shown='"256 MiB"',
+    )
+    account_id: str = setting(
+        v.maybe_text, "", "cloudflare_kv: the account", shown='"023e105f4ecef8ad9ca31a8372d0c353"'
+    )
+    namespace_id: str = setting(
+        v.maybe_text,
+        "",
+        "cloudflare_kv: the KV namespace, as `foretold deploy cloudflare status` tells it",
+        shown='"0f2ac74b498b48028cb68387c421e279"',
+    )
+    token: v.Secret | None = setting(
+        v.secret,
+        None,
+        "cloudflare_kv: a token of Cloudflare that may edit Workers KV Storage",
+        shown='{ env = "CLOUDFLARE_API_TOKEN" }',
+    )
+    url: str = setting(
+        v.address,
+        "https://api.cloudflare.com/client/v4",
+        "cloudflare_kv: where Cloudflare's API is; `foretold edge dev` has one on this machine",
+        shown='"https://api.cloudflare.com/client/v4"',
+    )
+    deadline: float = setting(
+        v.duration(least_s=0.01, most_s=10), 0.5, "cloudflare_kv: how long a look-up may take", shown='"500ms"'
+    )
+    read_purges: float = setting(
+        v.duration(least_s=0.1, most_s=30), 20.0, "cloudflare_kv: how often the edges' purges are read", shown='"20s"'
+    )
+    believe_purges: float = setting(
+        v.duration(least_s=1),
+        90.0,
+        "cloudflare_kv: how long those are believed while KV can't be read; then nothing kept is given",
+        shown='"90s"',
     )
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 EVERYTHING = "*"
 MAX_CALLER_TAGS = 16
 NEVER_PURGED = ""
+GENERATION_NAMES = "foretold/1/generation/"
 
 _CALLER_TAG = re.compile(r"[a-z0-9_.:-]{1,64}")
 
@@ -39,6 +41,7 @@ def is_alive(held: Mapping[str, str], current: Mapping[str, str]) -> bool:
     return all(current.get(tag, NEVER_PURGED) == generation for tag, generation in held.items())
 
 
+@lru_cache(maxsize=20_000)
 def generation_name(tag: str) -> str:
     """Where KV keeps a tag's generation."""
-    return f"foretold/1/generation/{hashlib.sha256(tag.encode()).hexdigest()}"
+    return f"{GENERATION_NAMES}{hashlib.sha256(tag.encode()).hexdigest()}"

@@ -68,7 +68,7 @@ def disk_limit(config: Config) -> int | None:
 
 
 def memory_limit(config: Config) -> int:
-    return sum(tier.limit for tier in config.tiers or DEFAULT_TIERS if tier.store == "memory")
+    return sum(tier.limit or 0 for tier in config.tiers or DEFAULT_TIERS if tier.store == "memory")
 
 
 def taken(folder: Path) -> int:

@@ -41,7 +41,7 @@ class SharedLease:
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._is_closed = False
-        self._forget: Callable[[str], Awaitable[None]] | None = None
+        self._forget: Callable[[str], Awaitable[object]] | None = None
         try:
             self._sockets = Sockets(folder)
             self._slot = Slot(folder)
@@ -53,7 +53,7 @@ class SharedLease:
     def slot(self) -> int:
         return self._slot.number
 
-    async def open(self, forget: Callable[[str], Awaitable[None]]) -> None:
+    async def open(self, forget: Callable[[str], Awaitable[object]]) -> None:
         self._forget = forget
         try:
             for number in self._sockets.slots():

@@ -71,9 +71,10 @@ class Keeping:
             if allowance is not None and not allowance.take(owner, len(blob)):
                 queue.tier.counts.over_share += 1
                 is_over_share = True
-                queue.outdate(record.key)
+                queue.outdate(record.key, name=queue.tier.name_of(record.key, record.namespace))
                 continue
-            is_kept |= queue.add(record.key, blob, keep_s)
+            name = queue.tier.name_of(record.key, record.namespace)
+            is_kept |= queue.add(record.key, blob, keep_s, name=name)
         self.kept += is_kept
         if is_kept:
             return None
@@ -97,17 +98,21 @@ class Keeping:
         """Whether a record of so many bytes may be kept, and some tier takes it."""
         return length <= self._largest_bytes and self._tiers.takes(length)
 
-    async def forget(self, key: str) -> None:
-        """Takes a record out of memory, the queues and every tier.  Raises StoreError."""
-        await self._tiers.delete(key)
+    async def forget(self, key: str) -> tuple[str, ...]:
+        """Takes a record out of memory, the queues and every tier, but those told, as `Tiers.delete` says.  Raises StoreError."""
+        return await self._tiers.delete(key)
 
     def waiting(self, key: str) -> bytes | None:
         """A record that is on its way into a tier below memory."""
         return next((blob for queue in self._queues if (blob := queue.newest(key)) is not None), None)
 
     async def settled(self, key: str) -> None:
-        """Returns when what was queued under a key has reached its tiers or failed."""
-        await asyncio.gather(*(queue.settled(key) for queue in self._queues))
+        """Returns when all processes of this machine can find what was queued under a key, or it failed.
+
+        Where there is a near tier they find it there, and nobody waits for one across the network.
+        """
+        near = [queue for queue in self._queues if queue.tier.is_near]
+        await asyncio.gather(*(queue.settled(key) for queue in near or self._queues))
 
     async def flush(self) -> None:
         """Returns when all that was queued has reached its tier or failed."""

@@ -109,7 +109,8 @@ class Tiers:
             tier = queue.tier
             if tier.is_near:
                 continue
-            blob = tier.told(queue.newest(key)) if queue.knows(key) else await self._asked(queue, key)
+            name = tier.name_of(key, namespace) or key
+            blob = tier.told(queue.newest(key)) if queue.knows(key) else await self._asked(queue, key, name)
             # Look again: a flight that was missed before may have landed while the tier was asked.
             held = self.in_memory(key, namespace)
             if held is not None:
@@ -136,7 +137,10 @@ class Tiers:
         # A negative record is in memory alone; what lies below it is another.
         for queue in () if held is not None and held.is_negative else self.queues:
             tier = queue.tier
-            blob = queue.newest(key) if queue.knows(key) else await tier.peek(key)
+            name = tier.name_of(key, held.namespace if held is not None else None)
+            blob = queue.newest(key)
+            if name is not None and not queue.knows(key):
+                blob = await tier.peek(name)
             with contextlib.suppress(RecordCorrupt):
                 if blob is not None and (record := open_sealed(blob, self._secret)).key == key:
                     told = {name: value for name, value in asdict(record).items() if name not in ("body", "rest")}
@@ -158,21 +162,43 @@ class Tiers:
         """Whether some tier takes a record of so many bytes."""
         return length <= self.memory.largest_bytes or any(tier.takes(length) for tier in self.below)
 
-    async def delete(self, key: str) -> None:
+    async def delete(self, key: str) -> tuple[str, ...]:
         """Takes a record out of memory, what waits and every tier; from now on nobody finds it.
 
-        Raises StoreError if a tier couldn't, once the others have; it is tried again there.
+        The tiers that were left as they are, because nothing here says whose record it is, which is part of its name
+        there.  Raises StoreError if a tier couldn't, once the others have; it is tried again there.
         """
+        namespace = await self._namespace_of(key)
         self.changed(key)
-        for queue in self.queues:
-            queue.hide(key)
+        named = [(queue, queue.tier.name_of(key, namespace)) for queue in self.queues]
+        for queue, name in named:
+            if name is not None:
+                queue.hide(key, name=name)
         await self.memory.delete(key)
-        ended = await asyncio.gather(*(queue.forget(key) for queue in self.queues), return_exceptions=True)
+        forgetting = [queue.forget(key, name=name) for queue, name in named if name is not None]
+        ended = await asyncio.gather(*forgetting, return_exceptions=True)
         # Again: while a tier was waited for, another process's record may have been brought up.
         await self.memory.delete(key)
         for error in ended:
             if error is not None:
                 raise error
+        return tuple(queue.tier.name for queue, name in named if name is None)
+
+    async def _namespace_of(self, key: str) -> str | None:
+        """Whose record lies under a key here, asked only where a tier's names need it."""
+        if not any(tier.is_shared for tier in self.below):
+            return None
+        entry = self.memory.entry(key)
+        if entry is not None and isinstance(entry.derived, Held):
+            return entry.derived.namespace
+        for queue in self.queues:
+            blob = queue.newest(key)
+            if blob is None and not queue.tier.is_shared:
+                blob = await queue.tier.peek(key)
+            with contextlib.suppress(RecordCorrupt):
+                if blob is not None:
+                    return open_sealed(blob, self._secret).namespace
+        return None
 
     def grown(self, held: Held, more_bytes: int) -> None:
         """Counts what was made of a record and is kept beside it in memory."""
@@ -185,12 +211,12 @@ class Tiers:
         await self.memory.close()
         await asyncio.gather(*(tier.close() for tier in self.below))
 
-    async def _asked(self, queue: Waiting, key: str) -> bytes | None:
+    async def _asked(self, queue: Waiting, key: str, name: str) -> bytes | None:
         """What a far tier has, or what came to wait for it meanwhile."""
         asking = self._asking.setdefault(key, _Asking())
         asking.count += 1
         try:
-            blob = await queue.tier.get(key)
+            blob = await queue.tier.get(name)
         finally:
             asking.count -= 1
             if not asking.count:
@@ -198,13 +224,21 @@ class Tiers:
         return queue.newest(key) if asking.is_changed else blob
 
     def _opened(self, tier: Tier, blob: bytes | None, key: str, namespace: str) -> Held | None:
-        """What a tier gave, opened; what is no record is deleted there, out of the way."""
+        """What a tier gave, opened; what is no record is deleted there, out of the way, where all is ours.
+
+        In a tier that edges share, a pointer says that a record lies in their bucket: for us that is a miss.
+        """
         if blob is None:
             return None
-        held = self._open(blob, key, namespace)
-        if held is not None:
-            return held
+        record = self._unpacked(blob, key, namespace)
+        if record is not None and record[0].kind == "pointer":
+            tier.found_pointer()
+            return None
+        if record is not None:
+            return Held(*record, self._shared)
         tier.found_corrupt()
+        if tier.is_shared:
+            return None
         cleaning = asyncio.ensure_future(_clean(tier, key))
         self._cleaning.add(cleaning)
         cleaning.add_done_callback(self._cleaning.discard)
@@ -230,13 +264,12 @@ class Tiers:
             self.memory.grown(held.key, entry, HELD_BYTES)
         return entry is not None
 
-    def _open(self, blob: bytes, key: str, namespace: str) -> Held | None:
+    def _unpacked(self, blob: bytes, key: str, namespace: str) -> tuple[Record, str] | None:
         try:
-            record, body_sha256 = unpack_with_digest(blob, self._secret, key=key, namespace=namespace)
+            return unpack_with_digest(blob, self._secret, key=key, namespace=namespace)
         except RecordCorrupt:
             self.corrupt += 1
             return None
-        return Held(record, body_sha256, self._shared)
 
 
 def _dead_at_ms(held: Held, now_ms: int) -> int:

@@ -66,11 +66,14 @@ class Tier:
         deadline_s: float,
         write_deadline_s: float = WRITE_DEADLINE_S,
         now_s: Callable[[], float] = time.monotonic,
+        named_by: Callable[[str, str], str] | None = None,
     ):
+        """A store that others share too has names by namespace and key, in this order; others by the key alone."""
         self.store = store
         self.name = store.name
         # Asked once: looking whether a part fits a protocol costs a hundred microseconds.
         self._near = store if isinstance(store, NearStore) else None
+        self._named_by = named_by
         self.counts = TierCounts()
         self.reads = Breaker(f"reading the {self.name} tier", now_s=now_s)
         self.writes = Breaker(f"writing to the {self.name} tier", now_s=now_s)
@@ -89,6 +92,17 @@ class Tier:
     def is_near(self) -> bool:
         """Whether it answers without waiting, now."""
         return self._near is not None and not self._pace.is_slow
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether others write to it too."""
+        return self._named_by is not None
+
+    def name_of(self, key: str, namespace: str | None) -> str | None:
+        """What the store calls a record; None if that takes a namespace and none is known."""
+        if self._named_by is None:
+            return key
+        return None if namespace is None else self._named_by(namespace, key)
 
     @property
     def reading(self) -> str:
@@ -234,6 +248,11 @@ class Tier:
             raise StoreError(
                 f"the {self.name} tier did not delete within {self._write_deadline_s:g} s: purge again when it works"
             ) from None
+
+    def found_pointer(self) -> None:
+        """What was counted as a hit only says that the record lies where we don't look."""
+        self.counts.hits -= 1
+        self.counts.misses += 1
 
     def found_corrupt(self) -> None:
         """What was counted as a hit was no record."""

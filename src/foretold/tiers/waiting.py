@@ -1,5 +1,7 @@
 """What waits for one tier: the newest blob of each key, and the keys whose old record must go, bounded.
 
+Here keys are told apart; under which name the tier keeps a record goes along.
+
 Whoever looks a key up asks here before the tier: what waits is newer than what the tier has.  A record that can't be
 written must not leave the one that it replaced: then that is deleted, and tried again until it is done.
 """
@@ -35,7 +37,7 @@ class Waiting:
         self._now_s = now_s
         # A key is in at most one of the first two.
         self._waiting: dict[str, Put] = {}
-        self._gone: dict[str, None] = {}
+        self._gone: dict[str, str] = {}
         self._written: dict[str, Put] = {}
         self._pause_s = 0.0
         self._again_s = 0.0
@@ -65,45 +67,52 @@ class Waiting:
             put = self._written.get(key)
         return None if put is None else put.blob
 
-    def add(self, key: str, blob: bytes, keep_s: int) -> bool:
-        """Whether it waits for a tier that will take it; if not, what the tier has of the key goes."""
+    def add(self, key: str, blob: bytes, keep_s: int, *, name: str | None = None) -> bool:
+        """Whether it waits for a tier that will take it; if not, what the tier has of the key goes.
+
+        `name` is the tier's for the record; without one it is the key.
+        """
+        name = name or key
         self._drop(key)
         more = len(blob) + _PUT_BYTES
         if not self.tier.takes_writes or self.held_bytes + more > QUEUE_BYTES or len(self) >= QUEUE_RECORDS:
             self.tier.counts.dropped += 1
-            self.outdate(key)
+            self.outdate(key, name=name)
             return False
         if not self.tier.takes(len(blob)):
-            self.outdate(key)
+            self.outdate(key, name=name)
             return False
         self._gone.pop(key, None)
-        self._waiting[key] = Put(key, blob, keep_s)
+        self._waiting[key] = Put(name, blob, keep_s)
         self.held_bytes += more
         self._wake()
         return True
 
-    def outdate(self, key: str) -> None:
+    def outdate(self, key: str, *, name: str | None = None) -> None:
         """A newer record of a key won't be written here: what the tier has of it is to go."""
         self._drop(key)
-        if key in self._written or self.tier.may_hold(key):
-            self._remove(key)
+        name = name or key
+        if key in self._written or self.tier.may_hold(name):
+            self._mark(key, name)
+            self._wake()
 
-    def hide(self, key: str) -> None:
+    def hide(self, key: str, *, name: str | None = None) -> None:
         """From now on nobody finds a key, here or in the tier."""
         self._drop(key)
-        self._mark(key)
+        self._mark(key, name or key)
 
-    async def forget(self, key: str) -> None:
+    async def forget(self, key: str, *, name: str | None = None) -> None:
         """When this returns, nothing of a key waits, is on its way into the tier, or is there.
 
         Raises StoreError if the tier could not delete it; that is tried again.
         """
-        self.hide(key)
+        name = name or key
+        self.hide(key, name=name)
         while key in self._written:
             self._turned.clear()
             await self._turned.wait()
         try:
-            await self.tier.delete(key)
+            await self.tier.delete(name)
         except StoreError:
             self._wake()
             raise
@@ -149,15 +158,11 @@ class Waiting:
             self.held_bytes -= len(put.blob) + _PUT_BYTES
             self._turned.set()
 
-    def _mark(self, key: str) -> None:
+    def _mark(self, key: str, name: str) -> None:
         if len(self._gone) >= QUEUE_DELETES and key not in self._gone:
             del self._gone[next(iter(self._gone))]
             self.tier.counts.deletes_dropped += 1
-        self._gone[key] = None
-
-    def _remove(self, key: str) -> None:
-        self._mark(key)
-        self._wake()
+        self._gone[key] = name
 
     def _take(self) -> list[Put]:
         """The next ones, those that have waited longest."""
@@ -197,17 +202,20 @@ class Waiting:
 
     async def _write_some(self) -> None:
         batch = self._take()
-        outdated: Sequence[Put] = ()
+        keys = list(self._written)
+        outdated: Sequence[int] = ()
         try:
             failed = await self.tier.put_many(batch)
             if failed:
-                outdated = batch if failed >= len(batch) else [p for p in batch if not await self._has(p)]
+                every = range(len(batch))
+                outdated = every if failed >= len(batch) else [at for at in every if not await self._has(batch[at])]
         finally:
             self._written = {}
             self.held_bytes -= sum(len(put.blob) + _PUT_BYTES for put in batch)
-            for put in outdated:
-                if put.name not in self._waiting:
-                    self._remove(put.name)
+            for at in outdated:
+                if keys[at] not in self._waiting:
+                    self._mark(keys[at], batch[at].name)
+                    self._wake()
             self._turned.set()
 
     async def _has(self, put: Put) -> bool:
@@ -216,7 +224,7 @@ class Waiting:
     async def _delete_some(self) -> None:
         """Alone at first, where the last one failed; then many at once."""
         some = list(islice(self._gone, 1 if self._pause_s else _BATCH_DELETES))
-        ended = await asyncio.gather(*(self.tier.delete(key) for key in some), return_exceptions=True)
+        ended = await asyncio.gather(*(self.tier.delete(self._gone[key]) for key in some), return_exceptions=True)
         failed = 0
         for key, error in zip(some, ended, strict=True):
             if error is None:

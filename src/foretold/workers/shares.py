@@ -21,7 +21,7 @@ def part_of(config: Config, workers: int) -> Config:
         dataclasses.replace(upstream, connections=_part(upstream.connections, workers)) for upstream in config.upstreams
     )
     tiers = tuple(
-        dataclasses.replace(tier, limit=_part(tier.limit, workers)) if tier.store == "memory" else tier
+        dataclasses.replace(tier, limit=_part(tier.limit or 0, workers)) if tier.store == "memory" else tier
         for tier in config.tiers or DEFAULT_TIERS
     )
     return dataclasses.replace(config, server=server, upstreams=upstreams, tiers=tiers)
@@ -29,7 +29,7 @@ def part_of(config: Config, workers: int) -> Config:
 
 def without_disk(config: Config) -> Config:
     """The same but for the disk tier, for a worker that died of it."""
-    return dataclasses.replace(config, tiers=tuple(tier for tier in config.tiers if tier.store == "memory"))
+    return dataclasses.replace(config, tiers=tuple(tier for tier in config.tiers if tier.store != "disk"))
 
 
 def _part(whole: int, workers: int) -> int:

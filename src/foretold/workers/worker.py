@@ -99,7 +99,7 @@ class Worker:
 
     async def _serve(self, channel: Channel, config: Config, assembled: Assembled) -> int:
         assert self._live is not None
-        await assembled.node.lease.open(assembled.node.forget)
+        await assembled.node.open()
         server = server_for(self._live.app, config.server)
 
         def started() -> None:

@@ -64,7 +64,7 @@ class CloudflareApi:
         self._app[THINGS] = lambda: self.things
         for part in (assets, kv, r2, tails, workers, wrangler_calls, zones):
             self._app.router.add_routes(part.routes(ROOT))
-        self._runner = web.AppRunner(self._app, access_log=None)
+        self._runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=0.1)
         self._port = 0
 
     def begin_anew(self) -> None:
@@ -76,6 +76,23 @@ class CloudflareApi:
         self._held: dict[int, asyncio.Event] = {}
         self._counted = 0
         self._news = asyncio.Condition()
+        self._may_answer = asyncio.Event()
+        self._may_answer.set()
+        # What the next reads of values are answered with instead; None for what is there.
+        self.garbage: bytes | None = None
+        self.is_cutting = False
+
+    @property
+    def is_hanging(self) -> bool:
+        """While it is set, calls are taken and not answered."""
+        return not self._may_answer.is_set()
+
+    @is_hanging.setter
+    def is_hanging(self, is_so: bool) -> None:
+        if is_so:
+            self._may_answer.clear()
+        else:
+            self._may_answer.set()
 
     @property
     def url(self) -> str:
@@ -148,6 +165,7 @@ class CloudflareApi:
             async with self._news:
                 self._news.notify_all()
             await held.wait()
+        await self._may_answer.wait()
         trouble = next((t.what for t in self._troubles if t.at == self._counted), None)
         if trouble == "before":
             return self._cut(request)
@@ -167,6 +185,10 @@ class CloudflareApi:
         self.calls.append(Call(request.method, path, dict(request.query), content, response.status))
         async with self._news:
             self._news.notify_all()
+        if self.garbage is not None and "/values/" in path and request.method == "GET":
+            response = web.Response(body=self.garbage)
+        if self.is_cutting and request.method == "GET":
+            return await self._cut_in_the_middle(request, response)
         return self._cut(request) if trouble == "after" else response
 
     def _admit(self, request: web.Request) -> None:
@@ -203,6 +225,16 @@ class CloudflareApi:
         if method == "PUT" and path == f"/accounts/{ACCOUNT_ID}/workers/domains":
             return {"Workers Scripts Write", "Workers Routes Write"} <= token.permissions
         return bool(may & token.permissions)
+
+    async def _cut_in_the_middle(self, request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
+        """All of the head, half of the body."""
+        assert isinstance(response, web.Response)
+        whole = response.body if isinstance(response.body, bytes) else b""
+        half = web.StreamResponse(status=response.status, headers={"content-length": str(len(whole))})
+        await half.prepare(request)
+        await half.write(whole[: len(whole) // 2])
+        self._cut(request)
+        return half
 
     def _cut(self, request: web.Request) -> web.Response:
         assert request.transport is not None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,6 +59,41 @@ class Namespace:
     id: str
     title: str
     values: dict[str, tuple[bytes, dict[str, Any]]] = field(default_factory=dict)
+    # By name, in seconds of the account's clock: when a value ends, and when it was last written or deleted.
+    ends_s: dict[str, float] = field(default_factory=dict)
+    written_s: dict[str, float] = field(default_factory=dict)
+
+    def put(self, name: str, content: bytes, metadata: dict[str, Any], *, ttl_s: float | None, now_s: float) -> bool:
+        """Whether it was taken: a name is written once a second."""
+        if not self._may_write(name, now_s):
+            return False
+        self.values[name] = (content, metadata)
+        self.ends_s.pop(name, None)
+        if ttl_s is not None:
+            self.ends_s[name] = now_s + ttl_s
+        return True
+
+    def delete(self, name: str, *, now_s: float) -> bool:
+        if not self._may_write(name, now_s):
+            return False
+        self.values.pop(name, None)
+        self.ends_s.pop(name, None)
+        return True
+
+    def get(self, name: str, *, now_s: float) -> bytes | None:
+        if now_s >= self.ends_s.get(name, float("inf")):
+            return None
+        found = self.values.get(name)
+        return None if found is None else found[0]
+
+    def names(self, prefix: str, *, now_s: float) -> list[str]:
+        return sorted(n for n in self.values if n.startswith(prefix) and self.get(n, now_s=now_s) is not None)
+
+    def _may_write(self, name: str, now_s: float) -> bool:
+        if now_s - self.written_s.get(name, float("-inf")) < 1:
+            return False
+        self.written_s[name] = now_s
+        return True
 
 
 @dataclass
@@ -98,6 +135,7 @@ class Things:
     tails: dict[str, tuple[str, Any]] = field(default_factory=dict)
     # Of the account's plan; the largest there is unless a test says otherwise.
     largest_script_bytes: int = 64 * 2**20
+    now_s: Callable[[], float] = time.time
 
     def namespace(self, title: str) -> Namespace:
         return next(n for n in self.namespaces if n.title == title)

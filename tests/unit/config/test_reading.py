@@ -47,7 +47,10 @@ def test_every_line_of_the_documented_example_can_be_uncommented(monkeypatch, tm
     for line in (
         'model = "smollm2-135m"',
         'path = "/classify"',
-    ):  # a route has an upstream or a model, models or a path
+        "account_id = ",
+        "namespace_id = ",
+        "token = ",
+    ):  # a route has an upstream or a model, models or a path; a tier of memory has no account
         text = text.replace(f"\n{line}", f"\n# {line}")
 
     config = load(text)
