@@ -50,6 +50,9 @@ def _plain(value: Any) -> Any:
         return {"secret": _plain(rpc.unwrap_rpc_secret(value))}
     if isinstance(value, dict):
         return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, float) and value.is_integer():
+        # On their way all numbers are fractions.
+        return int(value)
     return [_plain(v) for v in value] if isinstance(value, list) else value
 
 

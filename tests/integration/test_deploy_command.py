@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.program import Finished, run
+from tests.e2e.program import START_S, Finished, command, environment, run
 from tests.fakes.cloudflare_api import ACCOUNT_ID, TOKEN, ZONE_ID, CloudflareApi
 
 EDGE = f"""
@@ -38,14 +40,16 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def _deploy(api: CloudflareApi, folder: Path, *words: str, **more: str) -> Finished:
-    given = {
+def _around(api: CloudflareApi) -> dict[str, str]:
+    return {
         "CLOUDFLARE_API_TOKEN": TOKEN,
         "OPENAI_API_KEY": "sk-of-a-test",
         "CLOUDFLARE_API_BASE_URL": api.url,
-        **more,
     }
-    return await run("deploy", "cloudflare", *words, home=folder, **given)
+
+
+async def _deploy(api: CloudflareApi, folder: Path, *words: str, **more: str) -> Finished:
+    return await run("deploy", "cloudflare", *words, home=folder, **{**_around(api), **more})
 
 
 async def test_from_an_empty_account_to_a_worker_and_back(api, folder):
@@ -133,3 +137,28 @@ async def test_a_folder_without_edge_toml_is_told(api, tmp_path):
 
     assert ended.code == 3
     assert "there is no edge.toml, which says what to deploy" in ended.err
+
+
+async def test_what_ctrl_c_interrupts_goes_on_with_the_next_apply(api, folder):
+    await _deploy(api, folder, "plan")
+    # The second write: that of the bucket.
+    held = api.hold(len(api.calls) + 2)
+    process = await asyncio.create_subprocess_exec(
+        *command(),
+        *("deploy", "cloudflare", "apply", "--yes"),
+        env=environment(folder, {**_around(api)}),
+        cwd=folder,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    await api.holding()
+    process.send_signal(signal.SIGINT)
+    _, said = await asyncio.wait_for(process.communicate(), START_S)
+    held.set()
+
+    again = await _deploy(api, folder, "apply", "--yes")
+
+    assert process.returncode == 130, said.decode()
+    assert "what was done stays; run it again to go on" in said.decode()
+    assert again.code == 0, again.err
+    assert len(api.things.namespaces) == len(api.things.buckets) == len(api.things.routes) == 1

@@ -7,19 +7,23 @@ The engine and its provider are not here: what they would say of a diff or a rep
 from __future__ import annotations
 
 import base64
+import copy
 import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from foretold.deploy import rules
 from foretold.deploy.assets import collect_assets
 from foretold.deploy.describing import describe
 from foretold.deploy.settings import load_edge
+from foretold.errors import ConfigError
 from tests.edges import apply
 from tests.fakes.cloudflare_api import ACCOUNT_ID, ZONE_ID, CloudflareApi
 from tests.fakes.cloudflare_api.metadata import check_binding
@@ -143,9 +147,61 @@ def test_secrets_stay_secret_on_their_whole_way(recorded):
     assert "sk-of-the-upstream" not in elsewhere + json.dumps(in_the_clear)
 
 
-def test_every_binding_is_one_by_the_sdks_types(recorded):
-    for binding in _one(recorded, "WorkersScript")["inputs"]["bindings"]["secret"]:
-        check_binding(_snaked(binding))
+@pytest.mark.parametrize("program", ["recorded", "of_file"])
+def test_all_that_it_makes_keeps_the_apis_rules(program, request):
+    _check_by_the_rules(request.getfixturevalue(program)["resources"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "member", "wrong"),
+    [
+        ("WorkersRoute", "pattern", "example.com/*/predict"),
+        ("WorkersRoute", "pattern", "example.com"),
+        ("WorkersRoute", "zoneId", ZONE_ID[:-2]),
+        ("WorkersCustomDomain", "hostname", "*.example.com"),
+        ("WorkersCustomDomain", "zoneId", ZONE_ID.upper()),
+        ("WorkersKvNamespace", "accountId", "my-account"),
+        ("WorkersScript", "scriptName", "Prediction Worker"),
+        ("WorkersScript", "compatibilityDate", "today"),
+        ("R2Bucket", "name", "Prediction_Bodies"),
+        ("WorkersScript", "bindings", {"type": "kv_namespace", "name": "K"}),
+        ("WorkersScript", "bindings", {"type": "r2_bucket", "name": "PREDICTION_BODIES", "bucket": "x"}),
+    ],
+)
+def test_what_breaks_one_of_these_rules_is_found(of_file, kind, member, wrong):
+    broken = copy.deepcopy(of_file["resources"])
+    found = next(r for r in broken if r["type"].endswith(f":{kind}"))
+    if member == "bindings":
+        found["inputs"]["bindings"]["secret"].append(wrong)
+    else:
+        found["inputs"][member] = wrong
+
+    with pytest.raises((ConfigError, Refusal)):
+        _check_by_the_rules(broken)
+
+
+def _check_by_the_rules(resources: list[dict[str, Any]]) -> None:
+    """Bindings by the official SDK's types, names, patterns and ids by our own linter.  Raises Refusal, ConfigError."""
+    checks: dict[str, Callable[[str], None]] = {
+        "accountId": lambda text: rules.check_id(text, "account"),
+        "zoneId": lambda text: rules.check_id(text, "zone"),
+        "pattern": rules.check_pattern,
+        "hostname": rules.check_hostname,
+        "scriptName": rules.check_script,
+        "script": rules.check_script,
+        "service": rules.check_script,
+        "bucketName": rules.check_bucket,
+        "title": rules.check_title,
+        "compatibilityDate": rules.check_date,
+    }
+    for made in resources:
+        kind, inputs = made["type"].rpartition(":")[2], made["inputs"]
+        for member in inputs.keys() & checks.keys():
+            checks[member](inputs[member])
+        if kind == "R2Bucket":
+            rules.check_bucket(inputs["name"])
+        for binding in inputs["bindings"]["secret"] if kind == "WorkersScript" else ():
+            check_binding(_snaked(binding))
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from foretold.deploy.plan import Edge
 
 
 @click.group("edge", short_help="What other tools need of an edge.")
@@ -56,7 +60,7 @@ def wrangler(edge_file: Path, kv_namespace_id: str | None, output: Path | None) 
     settings = load_edge(edge_file)
     edge = describe_without_secrets(settings, folder=edge_file.parent)
     if kv_namespace_id is None:
-        kv_namespace_id = _namespace_id(edge_file)
+        kv_namespace_id = _namespace_id(edge)
     check_id(kv_namespace_id, "KV namespace")
     entry = edge.script.modules[0].file
     assert entry is not None
@@ -79,13 +83,20 @@ def _as_seen_from(folder: Path, there: Path | None) -> str:
     return Path(os.path.relpath(there, folder)).as_posix()
 
 
-def _namespace_id(edge_file: Path) -> str:
-    from foretold.cli.edge_account import account_of, described_without_secrets
+def _namespace_id(edge: Edge) -> str:
+    """Of the account, which is also asked what wrangler would take away."""
+    from foretold.cli.edge_account import account_of
+    from foretold.deploy.changes import no_longer_described
     from foretold.errors import DeployError
 
-    _, edge = described_without_secrets(edge_file)
     with account_of(edge) as account:
-        found = account.read(edge).kv_namespace_id
-    if found is None:
+        state = account.read(edge)
+    if state.kv_namespace_id is None:
         raise DeployError("the account has no such KV namespace yet: apply first, or give --kv-namespace-id")
-    return found
+    for left in no_longer_described(edge, state):
+        click.echo(
+            f"note: the {left.kind} {left.name} leads to this Worker too, and is not in the file: `wrangler deploy` takes "
+            "its list for all there are, and would remove it",
+            err=True,
+        )
+    return state.kv_namespace_id

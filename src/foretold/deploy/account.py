@@ -52,7 +52,8 @@ class Account:
                 seen = cast(Any, self._client.accounts.tokens.verify(account_id=self._id))
         if seen is None or seen.status != "active":
             raise DeployForbidden(f"the API token is {seen.status if seen else 'unknown'}: make a new one")
-        return seen.id
+        token_id: str = seen.id
+        return token_id
 
     def read(self, edge: Edge) -> State:
         """What is there.  Raises DeployForbidden that names all permissions for reading that are missing."""
@@ -102,7 +103,8 @@ class Account:
 
     def object(self, bucket: str, key: str) -> bytes:
         with asked(f"reading the object {key} of the bucket {bucket}"):
-            return self._client.r2.buckets.objects.get(key, account_id=self._id, bucket_name=bucket).read()
+            content: bytes = self._client.r2.buckets.objects.get(key, account_id=self._id, bucket_name=bucket).read()
+        return content
 
     @contextmanager
     def tail(self, script_name: str) -> Iterator[str]:
@@ -128,7 +130,8 @@ class Account:
         with asked("listing KV namespaces"):
             for namespace in self._client.kv.namespaces.list(account_id=self._id, per_page=100, order="title"):
                 if namespace.title == title:
-                    return namespace.id
+                    found: str = namespace.id
+                    return found
         return None
 
     def _bucket(self, name: str) -> FoundBucket | None:
@@ -167,7 +170,8 @@ class Account:
 
     def _subdomain(self) -> str | None:
         with asked("reading the workers.dev subdomain", absent_is_none=True):
-            return self._client.workers.subdomains.get(account_id=self._id).subdomain
+            found: str | None = self._client.workers.subdomains.get(account_id=self._id).subdomain
+            return found
         return None
 
     def _routes(self, zone_id: str) -> list[FoundRoute]:
@@ -202,4 +206,5 @@ class Account:
             found = self._client.zones.get(zone_id=zone_id)
         if found is None:
             raise DeployError(f"the zone {zone_id} is not there")
-        return found.name
+        name: str = found.name
+        return name

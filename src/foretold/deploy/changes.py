@@ -231,10 +231,10 @@ def _reach_steps(edge: Edge, state: State, permits: Permits) -> Iterator[Step]:
                 does="change", kind="route", name=edge.route.pattern, why=(taken,), ref=there[0].id, zone_id=zone_id
             )
     if permits.detach:
-        yield from _no_longer_described(edge, state)
+        yield from no_longer_described(edge, state)
 
 
-def _no_longer_described(edge: Edge, state: State) -> Iterator[Step]:
+def no_longer_described(edge: Edge, state: State) -> Iterator[Step]:
     """The removals of this Worker's routes and domains that the description doesn't name."""
     name = edge.script.name
     for route in state.routes:
@@ -254,7 +254,7 @@ def _notes(edge: Edge, state: State, permits: Permits, inherited: tuple[str, ...
             yield f"inside of it the route {other.pattern} goes to {other.script or 'no Worker'}: the narrower one wins"
         yield from _asset_notes(edge, edge.route.pattern)
     if not permits.detach:
-        for left in _no_longer_described(edge, state):
+        for left in no_longer_described(edge, state):
             yield f"the {left.kind} {left.name} still leads here, though edge.toml no longer names it: --detach removes it"
     if inherited:
         yield f"secrets set elsewhere stay as they are: {', '.join(inherited)} (--drop-secret NAME removes one)"

@@ -27,7 +27,7 @@ ENTRY = "prediction_worker.js"
 # The binding in which the Worker looks for its settings, as JSON.
 SETTINGS = "FORETOLD_SETTINGS"
 _PLACES = (Path(__file__).parent / "worker", Path(__file__).parents[3] / "worker" / "src")
-_PAGES = (Path(__file__).parent / "assets", Path(__file__).parents[3] / "worker" / "assets")
+_PAGES = (Path(__file__).parent / "page", Path(__file__).parents[3] / "worker" / "assets")
 
 
 def describe(settings: EdgeSettings, *, folder: Path) -> Edge:

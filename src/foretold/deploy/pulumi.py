@@ -143,7 +143,8 @@ class EdgePredictions(pulumi.ComponentResource):
             script=script.script_name,
             opts=self._inside(script),
         )
-        return made.pattern
+        pattern: pulumi.Output[str] = made.pattern
+        return pattern
 
 
 def _check(edge: Edge, secrets: Mapping[str, pulumi.Input[str]]) -> None:

@@ -31,7 +31,8 @@ class Taker:
                     made = self._once.kv.namespaces.create(account_id=self._id, title=step.name)
                     if made is None:
                         raise DeployError(f"{doing}: the account gave no id; run it again")
-                    return made.id
+                    namespace_id: str = made.id
+                    return namespace_id
                 case "create", "bucket":
                     self._once.r2.buckets.create(account_id=self._id, name=step.name)
                 case "change", "lifecycle":
@@ -102,7 +103,7 @@ class Taker:
             script_name, account_id=self._id, manifest=cast(Any, assets.manifest())
         )
         by_digest = {file.digest: file for file in assets.files}
-        token = session.jwt if session is not None else None
+        token: str | None = session.jwt if session is not None else None
         for wanted in (session.buckets if session is not None else None) or ():
             unknown = [digest for digest in wanted if digest not in by_digest]
             if unknown or token is None:
