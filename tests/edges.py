@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -62,6 +62,33 @@ def account(api: CloudflareApi, *, token: str = TOKEN) -> Iterator[Account]:
     """That gives up at the first trouble."""
     with client(token, base_url=api.url, retries=0) as sdk:
         yield Account(sdk, ACCOUNT_ID)
+
+
+async def calls_of(
+    act: Callable[[Account, Edge], object], *, after: Callable[[Account, Edge], object], up_to: str = ""
+) -> int:
+    """How many it makes, all or up to the first whose path ends so."""
+    async with CloudflareApi() as api:
+        with account(api) as at:
+            await asyncio.to_thread(after, at, edge())
+            before = len(api.calls)
+            await asyncio.to_thread(act, at, edge())
+        if up_to:
+            return next(n for n, call in enumerate(api.calls[before:], start=1) if call.path.endswith(up_to))
+        return len(api.calls) - before
+
+
+def plan_once(at: Account, wanted: Edge) -> None:
+    applying.plan(at, wanted, Permits())
+
+
+def nothing(at: Account, wanted: Edge) -> None:
+    pass
+
+
+def apply_once(at: Account, wanted: Edge) -> None:
+    planned = applying.plan(at, wanted, Permits())
+    applying.apply(at, wanted, Permits(), planned=planned, tell=lambda step: None)
 
 
 def apply_at(at: Account, wanted: Edge) -> Planned:

@@ -37,6 +37,7 @@ secrets = {{ UPSTREAM_KEY = {{ env = "OPENAI_API_KEY" }} }}
 [worker]
 entry = "worker.js"
 workers_dev = true
+cached_entrypoints = ["Records"]
 [route]
 zone_id = "{ZONE_ID}"
 pattern = "example.com/predict*"
@@ -289,6 +290,8 @@ async def test_it_makes_the_same_as_our_own_deployer(of_file, entry, monkeypatch
     assert {
         f.path: (f.content_type, f.content) for f in collect_assets(Path(theirs["assets"]["directory"]))
     } == ours.assets
+    assert theirs["exports"] == ours.metadata["exports"] == {"Records": {"type": "worker", "cache": {"enabled": True}}}
+    assert _snaked(theirs["cacheOptions"]) == ours.metadata["cache_options"]
     assert _snaked(theirs["assets"]["config"]) == ours.metadata["assets_config"]
     assert _one(of_file, "WorkersKvNamespace")["inputs"]["title"] == namespace.title
     rules = {r["inputs"]["bucketName"]: r["inputs"]["rules"][0] for r in _all(of_file, "R2BucketLifecycle")}

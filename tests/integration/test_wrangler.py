@@ -194,3 +194,10 @@ async def test_what_wrangler_deployed_is_not_ours_and_not_replaced_untold(api):
 
     with pytest.raises(DeployTaken, match="--replace-script"):
         await apply(api, edge())
+
+
+def test_workers_cache_before_one_entrypoint_is_refused_since_wrangler_knows_none():
+    cached = edge(with_script=script(cached_entrypoints=("Records",)))
+
+    with pytest.raises(ConfigError, match="can't turn Workers Cache on for one entrypoint"):
+        wrangler_config(cached, main="prediction_worker.js", kv_namespace_id="1")

@@ -66,6 +66,9 @@ def _uses(edge: Edge, *, hit_share: float) -> Iterator[tuple[dict[str, Any], flo
     yield table["workers"]["cpu_ms"], hit_share * HIT_CPU_MS + (1 - hit_share) * MISS_CPU_MS
     yield table["kv"]["reads"], 1
     yield table["kv"]["writes"], 1 - hit_share
+    if script.cached_entrypoints:
+        # What stands behind Workers Cache is asked by a request of its own.
+        yield table["workers"]["requests"], 1
     if script.logs:
         yield table["workers"]["logs"], 1
     if script.analytics is not None:

@@ -26,6 +26,7 @@ from foretold.errors import ConfigError
 ENTRY = "prediction_worker.js"
 # The binding in which the Worker looks for its settings, as JSON.
 SETTINGS = "FORETOLD_SETTINGS"
+CACHED_ENTRYPOINT = "Records"
 _PLACES = (Path(__file__).parent / "worker", Path(__file__).parents[3] / "worker" / "src")
 _PAGES = (Path(__file__).parent / "page", Path(__file__).parents[3] / "worker" / "assets")
 
@@ -80,6 +81,7 @@ def _edge(settings: EdgeSettings, folder: Path, *, secrets: tuple[Secret, ...]) 
             bucket=Bucket(name=settings.r2.bucket, expire_days=settings.r2.expire_days) if settings.r2.bucket else None,
             log_bucket=_log_bucket(settings.logs),
             assets=_assets(settings, folder),
+            cached_entrypoints=_cached_entrypoints(settings),
             ai="AI" if settings.ai.enabled else None,
             rate_limit=RateLimit(namespace_id=str(limit.namespace_id), requests=limit.requests, period_s=limit.period_s)
             if limit.requests
@@ -114,6 +116,14 @@ def _assets(settings: EdgeSettings, folder: Path) -> Assets | None:
     if not asked.enabled:
         return None
     return Assets(files=collect_assets(place), worker_first=asked.worker_first, folder=place)
+
+
+def _cached_entrypoints(settings: EdgeSettings) -> tuple[str, ...]:
+    """Those that are named; of the Worker that comes with this program its own, if its settings ask for Workers Cache."""
+    cache = (settings.settings or {}).get("cache")
+    is_asked = isinstance(cache, dict) and cache.get("workers_cache") is True
+    ours = (CACHED_ENTRYPOINT,) if is_asked and not settings.worker.entry else ()
+    return tuple(dict.fromkeys((*ours, *settings.worker.cached_entrypoints)))
 
 
 def _variables(settings: EdgeSettings) -> tuple[Variable, ...]:

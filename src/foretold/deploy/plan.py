@@ -119,7 +119,10 @@ class Variable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """The Worker: its files, and what it gets as `env`."""
+    """The Worker: its files, and what it gets as `env`.
+
+    Before `cached_entrypoints`, and no others, stands Workers Cache.
+    """
 
     name: str = "prediction-worker"
     main_module: str
@@ -135,6 +138,7 @@ class Script:
     variables: tuple[Variable, ...] = ()
     secrets: tuple[Secret, ...] = ()
     assets: Assets | None = None
+    cached_entrypoints: tuple[str, ...] = ()
     logs: bool = True
 
     def __post_init__(self) -> None:
@@ -144,6 +148,8 @@ class Script:
         rules.check_modules(self.main_module, [(m.name, len(m.content)) for m in self.modules])
         if self.ai is not None:
             rules.check_binding(self.ai)
+        for entrypoint in self.cached_entrypoints:
+            rules.check_entrypoint(entrypoint)
         if len({bucket.name for bucket in self.buckets}) < len(self.buckets):
             raise ConfigError(
                 f"the bucket {self.buckets[0].name!r} is to hold answers and logs: give each its own, since each has its "
@@ -220,6 +226,17 @@ def wire_bindings(script: Script, *, kv_namespace_id: Any) -> list[dict[str, Any
     return sorted(found, key=lambda binding: str(binding["name"]))
 
 
+def cache_members(script: Script) -> dict[str, Any]:
+    """What an upload says of Workers Cache; nothing where no entrypoint has it."""
+    if not script.cached_entrypoints:
+        return {}
+    return {
+        # What is kept outlives an upload: a record says itself how long it is good.
+        "cache_options": {"enabled": False, "cross_version_cache": True},
+        "exports": {name: {"type": "worker", "cache": {"enabled": True}} for name in script.cached_entrypoints},
+    }
+
+
 def lifecycle_rules(bucket: Bucket) -> list[dict[str, Any]]:
     """As the SDK takes them."""
     day_s = 86_400
@@ -253,6 +270,7 @@ def version_tag(edge: Edge) -> str:
     }
     if script.assets is not None:
         said["assets"] = [script.assets.manifest(), script.assets.config()]
+    said.update(cache_members(script))
     content = hashlib.sha256(_canonical(said)).hexdigest()[:32]
     secrets = _canonical(sorted([s.name, s.text] for s in script.secrets))
     salt = f"{edge.account_id}/{script.name}".encode()

@@ -16,7 +16,7 @@ from typing import Any
 
 from foretold.deploy import rules
 from foretold.deploy.assets import Assets
-from foretold.deploy.plan import Bucket, Edge, Module, lifecycle_rules, wire_bindings
+from foretold.deploy.plan import Bucket, Edge, Module, Script, cache_members, lifecycle_rules, wire_bindings
 from foretold.errors import ConfigError
 
 try:
@@ -106,6 +106,7 @@ class EdgePredictions(pulumi.ComponentResource):
             files={m.name: _module(m) for m in script.modules if m is not main},
             bindings=bindings,
             assets=_assets(script.assets) if script.assets is not None else None,
+            **_cache(script),
             compatibility_date=script.compatibility_date,
             compatibility_flags=list(script.compatibility_flags),
             observability=cloudflare.WorkersScriptObservabilityArgs(enabled=script.logs),
@@ -178,6 +179,21 @@ def _assets(assets: Assets) -> cloudflare.WorkersScriptAssetsArgs:
         directory=str(assets.folder),
         config=cloudflare.WorkersScriptAssetsConfigArgs(**assets.config()),
     )
+
+
+def _cache(script: Script) -> dict[str, Any]:
+    told = cache_members(script)
+    if not told:
+        return {}
+    return {
+        "cache_options": cloudflare.WorkersScriptCacheOptionsArgs(**told["cache_options"]),
+        "exports": {
+            name: cloudflare.WorkersScriptExportsArgs(
+                type=export["type"], cache=cloudflare.WorkersScriptExportsCacheArgs(**export["cache"])
+            )
+            for name, export in told["exports"].items()
+        },
+    }
 
 
 def _file(module: Module) -> str:

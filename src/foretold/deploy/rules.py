@@ -45,6 +45,11 @@ def check_apart(names: Sequence[str]) -> None:
             raise ConfigError(f"two bindings are named {name!r}: the Worker would see only one; rename one of them")
 
 
+def check_entrypoint(name: str) -> None:
+    if not _BINDING.fullmatch(name):
+        raise ConfigError(f"the entrypoint {name!r} is no JavaScript name: give that of an exported class")
+
+
 def check_title(title: str) -> None:
     if not title.strip() or len(title) > 512 or any(ord(c) < 32 for c in title):
         raise ConfigError(f"the KV namespace's title {title!r} must be one line of 1 to 512 characters")

@@ -69,6 +69,12 @@ class WorkerSettings:
     compatibility_flags: tuple[str, ...] = setting(
         v.texts, ("enable_request_signal",), "what else its runtime does", shown='["enable_request_signal"]'
     )
+    cached_entrypoints: tuple[str, ...] = setting(
+        v.texts,
+        (),
+        "exported classes before which Workers Cache stands; our own Worker's is known by its settings",
+        shown='["Records"]',
+    )
     workers_dev: bool = setting(v.flag, False, "also reachable at NAME.SUBDOMAIN.workers.dev", shown="false")
     logs: bool = setting(v.flag, True, "keeps the logs of its runs for some days", shown="true")
 

@@ -9,8 +9,8 @@ from foretold.deploy.asking import asked
 from foretold.deploy.assets import Asset, Assets
 from foretold.deploy.changes import Changes, Step, next_bindings
 from foretold.deploy.permissions import KV, R2, SCRIPTS, Permission, routes_of
-from foretold.deploy.plan import OURS, Bucket, Edge, Script, lifecycle_rules, version_tag
-from foretold.errors import DeployError
+from foretold.deploy.plan import OURS, Bucket, Edge, Script, cache_members, lifecycle_rules, version_tag
+from foretold.errors import DeployError, DeployForbidden
 
 if TYPE_CHECKING:
     from cloudflare import Cloudflare
@@ -116,16 +116,21 @@ class Taker:
     def _send_files(self, files: list[Asset], token: str) -> str | None:
         """Sends one batch; the token that the last one gives."""
         form = [(f.digest, (f.digest, base64.b64encode(f.content), f.content_type)) for f in files]
-        told: Any = self._client.post(
-            f"/accounts/{self._id}/workers/assets/upload",
-            cast_to=object,
-            files=cast(Any, form),
-            # The SDK's own method can't say the files' types.
-            options={
-                "params": {"base64": "true"},
-                "headers": {"Authorization": f"Bearer {token}", "Content-Type": "multipart/form-data"},
-            },
-        )
+        try:
+            with asked("sending static files"):
+                told: Any = self._client.post(
+                    f"/accounts/{self._id}/workers/assets/upload",
+                    cast_to=object,
+                    files=cast(Any, form),
+                    # The SDK's own method can't say the files' types.
+                    options={
+                        "params": {"base64": "true"},
+                        "headers": {"Authorization": f"Bearer {token}", "Content-Type": "multipart/form-data"},
+                    },
+                )
+        except DeployForbidden as e:
+            # It was shown the token of this session, not ours.
+            raise DeployError("Cloudflare closed the upload of static files before its end: run it again") from e
         found: str | None = (told.get("result") or {}).get("jwt")
         return found
 
@@ -151,7 +156,7 @@ def metadata(edge: Edge, bindings: list[dict[str, Any]], *, assets_jwt: str = ""
     }
     if script.assets is not None:
         told["assets"] = {"jwt": assets_jwt, "config": script.assets.config()}
-    return told
+    return {**told, **cache_members(script)}
 
 
 def _permission_for(step: Step, edge: Edge) -> Permission:

@@ -37,6 +37,11 @@ def wrangler_config(edge: Edge, *, main: str, kv_namespace_id: str, assets_folde
     script = edge.script
     if not main.endswith(script.main_module):
         raise ConfigError(f"the entry {main!r} is not the main module {script.main_module!r}")
+    if script.cached_entrypoints:
+        raise ConfigError(
+            "`workers_cache` is on, and wrangler 4.86 can't turn Workers Cache on for one entrypoint: deploy with "
+            "`foretold deploy cloudflare apply`, or turn it off"
+        )
     config: dict[str, Any] = {
         "name": script.name,
         "account_id": edge.account_id,

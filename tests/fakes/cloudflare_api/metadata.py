@@ -42,6 +42,10 @@ def _bare(hint: Any) -> Any:
 
 
 BINDING_KINDS = _kinds()
+CACHE_MEMBERS: dict[str, TypeAdapter[Any]] = {
+    "cache_options": TypeAdapter(params.MetadataCacheOptions),
+    "exports": TypeAdapter(dict[str, params.MetadataExports]),
+}
 METADATA_MEMBERS = {
     name.replace("workers_", "workers/") for name in typing.get_type_hints(params.Metadata, include_extras=False)
 }
@@ -80,6 +84,11 @@ def check(metadata: dict[str, Any], modules: dict[str, tuple[str, bytes]]) -> No
         raise Refusal(400, 10021, "the tag of a version is at most 100 bytes")
     if not isinstance(metadata.get("compatibility_date"), str):
         raise Refusal(400, 10021, "compatibility_date is missing")
+    for member in metadata.keys() & CACHE_MEMBERS.keys():
+        try:
+            CACHE_MEMBERS[member].validate_json(json.dumps(metadata[member]), strict=True)
+        except ValidationError as e:
+            raise Refusal(400, 10021, f"{member}: {e.errors()[0]['loc']}: {e.errors()[0]['msg']}") from None
     names = [binding.get("name") for binding in metadata.get("bindings", ())]
     for binding in metadata.get("bindings", ()):
         check_binding(binding)

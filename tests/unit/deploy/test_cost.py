@@ -51,3 +51,10 @@ def test_the_page_on_limits_has_the_prices_of_the_table():
         row = re.search(rf"^\| {what} \|.* ([0-9.]+) \|$", page, re.M)
         assert row is not None
         assert float(row[1]) == pytest.approx(estimate(bare, (share,)).rows[0].dollars)
+
+
+def test_what_stands_behind_workers_cache_is_a_second_request():
+    bare, cached = estimate(edge()), estimate(edge(with_script=script(cached_entrypoints=("Records",))))
+
+    for one, other in zip(cached.rows, bare.rows, strict=True):
+        assert one.dollars - other.dollars == pytest.approx(0.30)

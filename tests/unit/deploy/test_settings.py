@@ -106,3 +106,12 @@ def test_a_secret_written_into_the_file_is_refused_and_not_repeated(text):
         load_edge_text(text, name="edge.toml")
 
     assert "sk-private" not in str(told.value)
+
+
+def test_workers_cache_stands_before_the_one_entrypoint_of_our_own_worker_that_asks_for_it(folder):
+    named = f'account_id = "{ACCOUNT_ID}"\nworker.workers_dev = true\n'
+    asked = load_edge_text(f"{named}settings.cache.workers_cache = true\n", name="edge.toml")
+    silent = load_edge_text(named, name="edge.toml")
+
+    assert describe(asked, folder=folder).script.cached_entrypoints == ("Records",)
+    assert describe(silent, folder=folder).script.cached_entrypoints == ()
