@@ -272,3 +272,27 @@ async def main():
 
 asyncio.run(main())
 """
+
+
+LANGUAGES = "Tiếng Việt, ภาษาไทย, العربية, 👩‍👩‍👧"
+
+
+# Its letters take several tokens each there: without a limit all of them come, with one it may end inside any.
+@pytest.mark.parametrize("limit", [90, 23, 24])
+async def test_every_delta_is_whole_code_points_also_where_a_limit_cuts_inside_one(host, limit):
+    schema = {"type": "object", "properties": {"t": {"enum": [LANGUAGES]}}, "required": ["t"]}
+    wanted = {"type": "json_schema", "json_schema": {"name": "t", "schema": schema}}
+
+    incoming, body = await ask(LocalOrigin(host, ONE_SLOT), response_format=wanted, max_tokens=limit)
+
+    said = [choice["delta"].get("content") or "" for event in told(body) for choice in event["choices"]]
+    assert incoming.status == 200
+    assert "�" not in "".join(said)
+    if limit == 90:
+        assert json.loads("".join(said)) == {"t": LANGUAGES}
+    else:
+        assert '"Ti' in "".join(said).replace(" ", "")
+
+
+def told(body: bytes) -> list[dict]:
+    return [json.loads(event.data) for event in split(body)[0] if event.data != "[DONE]"]

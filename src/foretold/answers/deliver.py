@@ -9,6 +9,7 @@ import orjson
 from msgspec.structs import replace
 
 from foretold.answers.answer import Answer, raw
+from foretold.answers.code_points import CodePoints, cut_anew, is_utf8
 from foretold.answers.ready import shape_for
 from foretold.answers.reshaping import Reshaped, Shapes
 from foretold.contract.events import Splitter
@@ -74,7 +75,7 @@ async def from_ride(ride: Ride, named: Named, outcome: Outcome, *, status: Cache
         withheld = flight.tells_usage and not named.usage
         chunks = _events(ride.chunks(), outcome, withhold_usage=withheld)
     else:
-        chunks = _as_they_come(ride.chunks(), outcome)
+        chunks = _as_they_come(ride.chunks(), incoming, outcome)
         headers += _length(incoming)
     return Answer(incoming.status, raw(headers), outcome, chunks=chunks, close=_leaving(ride, outcome))
 
@@ -95,7 +96,7 @@ async def passed(incoming: Incoming, asked: Asked, outcome: Outcome, *, status: 
     if came == "events" and asked.operation in shapes.WHOLE_OF:
         chunks = _events(incoming.chunks(), outcome, withhold_usage=False)
     else:
-        chunks = _as_they_come(incoming.chunks(), outcome)
+        chunks = _as_they_come(incoming.chunks(), incoming, outcome)
         headers += _length(incoming)
     return Answer(incoming.status, raw(headers), outcome, chunks=chunks, close=incoming.close)
 
@@ -172,7 +173,10 @@ def _is_ours(name: str) -> bool:
     return name in _OURS or name.startswith("access-control-")
 
 
-async def _as_they_come(chunks: AsyncIterator[bytes], outcome: Outcome) -> AsyncIterator[bytes]:
+async def _as_they_come(chunks: AsyncIterator[bytes], incoming: Incoming, outcome: Outcome) -> AsyncIterator[bytes]:
+    headers = by_name(incoming.headers)
+    if "content-encoding" not in headers and is_utf8(headers.get("content-type", "")):
+        chunks = cut_anew(chunks)
     try:
         async for chunk in chunks:
             yield chunk
@@ -186,20 +190,22 @@ async def _events(chunks: AsyncIterator[bytes], outcome: Outcome, *, withhold_us
 
     After an event too long to wait for, nothing can be told: then the connection breaks off with the answer.
     """
-    splitter = Splitter()
+    splitter, points = Splitter(), CodePoints()
     try:
         async for chunk in chunks:
             whole = splitter.feed(chunk)
             if withhold_usage:
                 whole = [event for event in whole if not shapes.tells_only_usage(event)]
-            if whole:
-                yield b"".join(whole)
+            # Events end between code points; what follows one too long to wait for is cut like any text.
+            told = points.feed(b"".join(whole)) if splitter.has_given_up else b"".join(whole)
+            if told:
+                yield told
     except OriginError as error:
         outcome.ended = Ended.CUT
         if splitter.has_given_up:
             raise
         yield error_event(error)
         return
-    rest = splitter.rest()
+    rest = points.rest() + splitter.rest()
     if rest:
         yield rest
