@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from foretold import languages
 from foretold.config.checking import is_loopback
 from foretold.config.settings import Config, RouteSettings, TierSettings, UpstreamSettings
 from foretold.config.values import Secret
@@ -16,7 +17,6 @@ from foretold.datafolder import DataFolder
 from foretold.flights.aftermath import monotonic_ms
 from foretold.flights.lease import ALONE
 from foretold.generations import FileGenerations
-from foretold.languages import language_of
 from foretold.leases.locks import can_lock
 from foretold.leases.shared import SharedLease
 from foretold.models.configured import LocalModel, local_models_of
@@ -204,7 +204,9 @@ def routes_of(config: Config, upstreams: Mapping[str, Upstream], local: Mapping[
     if undeclared is not None:
         chain = Chain([origins[undeclared]], retries=0)
         routes.append(Route(name="undeclared", kind="undeclared", origin=chain, stores=False))
-    return Routes(routes, language_of=language_of)
+    if any(route.languages for route in routes):
+        languages.load()
+    return Routes(routes, language_of=languages.language_of)
 
 
 def _default_routes(config: Config, local: Iterable[str]) -> list[RouteSettings]:

@@ -40,6 +40,11 @@ def is_installed() -> bool:
     return _model_file() is not None
 
 
+def load() -> None:
+    """Reads the model, so that the first question needn't wait for it.  Raises ConfigError if it isn't installed."""
+    _detector()
+
+
 def language_of(asked: Asked) -> str | None:
     """The language of the last thing its user said; None where that is no text, or not sure."""
     return language(said_in(asked))
