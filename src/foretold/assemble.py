@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from foretold import languages
 from foretold.config.checking import is_loopback
 from foretold.config.settings import Config, RouteSettings, TierSettings, UpstreamSettings
 from foretold.config.values import Secret
@@ -25,6 +26,7 @@ from foretold.observe.counters import Counters
 from foretold.origins.chain import Chain
 from foretold.origins.local import LocalOrigin
 from foretold.origins.predict import TextPredictions
+from foretold.origins.renamed import Renamed
 from foretold.origins.upstream import Timeouts, Upstream
 from foretold.ports import Generations, Origin
 from foretold.routes import Route, Routes
@@ -202,7 +204,9 @@ def routes_of(config: Config, upstreams: Mapping[str, Upstream], local: Mapping[
     if undeclared is not None:
         chain = Chain([origins[undeclared]], retries=0)
         routes.append(Route(name="undeclared", kind="undeclared", origin=chain, stores=False))
-    return Routes(routes)
+    if any(route.languages for route in routes):
+        languages.load()
+    return Routes(routes, language_of=languages.language_of)
 
 
 def _default_routes(config: Config, local: Iterable[str]) -> list[RouteSettings]:
@@ -218,7 +222,11 @@ def _route(settings: RouteSettings, config: Config, origins: Mapping[str, Origin
     upstreams = {u.name: u for u in config.upstreams}
     names = (settings.upstream or settings.model, *settings.fallback)
     speaks_json = settings.upstream != "" and upstreams[settings.upstream].speaks == "json"
-    chained = [origins[name] if speaks_json and name in upstreams else TextPredictions(origins[name]) for name in names]
+    asked = {
+        name: Renamed(origin, settings.upstream_model) if settings.upstream_model and name in upstreams else origin
+        for name, origin in origins.items()
+    }
+    chained = [asked[name] if speaks_json and name in upstreams else TextPredictions(asked[name]) for name in names]
     cache = config.cache
     retries = upstreams[settings.upstream].retries if settings.upstream else 1
     return Route(
@@ -228,6 +236,8 @@ def _route(settings: RouteSettings, config: Config, origins: Mapping[str, Origin
         first=Chain(chained[:1], retries=retries) if settings.fallback else None,
         collapses=settings.collapse,
         models=settings.models,
+        languages=frozenset(settings.languages),
+        sent_model=settings.upstream_model,
         path=settings.path,
         shared=settings.scope == "shared",
         stores=settings.store,

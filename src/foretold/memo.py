@@ -61,7 +61,7 @@ class Plain(NamedTuple):
 class Named(msgspec.Struct, frozen=True, eq=False):
     """A query with its key, and what the hit path needs to answer it.
 
-    Answers for the same place (streamed, usage, is_safe, detail) look the same.
+    Answers for the same place (streamed, usage, is_safe, detail, projection) look the same.
     """
 
     key: str
@@ -74,11 +74,15 @@ class Named(msgspec.Struct, frozen=True, eq=False):
     streamed: bool
     usage: bool
     if_none_match: str | None
-    place: tuple[bool, bool, bool, str | None]
+    place: tuple[bool, bool, bool, str | None, str | None]
 
     @property
     def detail(self) -> str | None:
         return self.place[3]
+
+    @property
+    def projection(self) -> str | None:
+        return self.place[4]
 
     @property
     def own_bytes(self) -> int:

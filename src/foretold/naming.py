@@ -44,7 +44,7 @@ def named(head: Head, asked: Asked, controls: Controls, route: Route, scope: Sco
         streamed=asked.streamed,
         usage=asked.usage,
         if_none_match=head.if_none_match,
-        place=(asked.streamed, asked.usage, is_safe, ignored_alias(controls)),
+        place=(asked.streamed, asked.usage, is_safe, ignored_alias(controls), asked.projection),
     )
 
 

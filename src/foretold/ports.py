@@ -33,7 +33,7 @@ class Asked(msgspec.Struct, frozen=True):
     `path` and `query` are those under an origin's base URL; `body` is what an origin gets: the caller's bytes, less
     cache controls.  `input` is the digest of what counts (rule K4), or None where `passes` says why it has none and
     must go through uncached.  `usage` says whether the caller wants token counts, `limited` whether it limits the
-    answer's length, `may_fold` whether whole and streamed answers are one record.
+    answer's length, `projection` in which other dialect's shapes the answer is told, None for its own.
     """
 
     operation: str
@@ -48,6 +48,7 @@ class Asked(msgspec.Struct, frozen=True):
     streamed: bool = False
     usage: bool = True
     limited: bool = False
+    projection: str | None = None
     controls: Controls = NONE
 
 

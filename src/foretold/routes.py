@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from foretold.contract.freshness import Lifetimes
@@ -19,7 +19,8 @@ MODEL_OPERATIONS = frozenset({"chat", "completion", "predict"})
 class Route:
     """`kind` is `model`, `json`, `get` or `undeclared`; `models` are patterns of names, `path` one of a declared route.
 
-    `waits_for_second` keeps an answer only if its key was asked for before; `known_model` is the one that this node
+    `languages` are those of the questions it takes, any if there are none; `sent_model` is what its upstream is asked
+    for, if not what was asked for here.  `waits_for_second` keeps an answer only if its key was asked for before; `known_model` is the one that this node
     runs itself; `first` is `origin` without its fallbacks, where it has any.
     """
 
@@ -27,6 +28,8 @@ class Route:
     kind: str
     origin: Origin
     models: tuple[str, ...] = ()
+    languages: frozenset[str] = frozenset()
+    sent_model: str = ""
     path: str = ""
     shared: bool = False
     stores: bool = True
@@ -51,9 +54,10 @@ class Route:
 
     def keyed_model(self, sent: str) -> str:
         """Rule K2: the catalogue's name for it, else the text as sent."""
-        return self.known_model or sent
+        return self.known_model or self.sent_model or sent
 
     def matches(self, asked: Asked) -> bool:
+        """Whether it takes such a query, if the language is right."""
         if self.kind == "model":
             return asked.operation in MODEL_OPERATIONS and any(matches(asked.model, m) for m in self.models)
         if self.kind == "undeclared":
@@ -62,9 +66,11 @@ class Route:
 
 
 class Routes:
-    def __init__(self, routes: Iterable[Route]):
+    def __init__(self, routes: Iterable[Route], *, language_of: Callable[[Asked], str | None] = lambda asked: None):
+        """`language_of` is asked only where a route chooses by it; it gives the same for the same body each time."""
         self._routes: Sequence[Route] = tuple(routes)
-        self._matched: Halves[Route] = Halves(1024)
+        self._language_of = language_of
+        self._matched: Halves[tuple[Route, ...]] = Halves(1024)
 
     def __iter__(self) -> Iterator[Route]:
         return iter(self._routes)
@@ -79,16 +85,39 @@ class Routes:
         """The first route that takes a query.  Raises NotFound, naming the nearest models."""
         place = (asked.operation, asked.model, asked.path)
         matched = self._matched.get(place)
-        if matched is not None:
-            return matched
-        for route in self._routes:
-            if route.matches(asked):
-                if len(asked.model) + len(asked.path) <= 1024:
-                    self._matched.put(place, route, cost=1)
-                return route
+        if matched is None:
+            matched = self._candidates(asked)
+            if matched and len(asked.model) + len(asked.path) <= 1024:
+                self._matched.put(place, matched, cost=1)
+        if matched and not matched[0].languages:
+            return matched[0]
+        if matched:
+            return self._by_language(matched, asked)
         if asked.operation in MODEL_OPERATIONS:
             raise NotFound(_no_model(asked.model, self.known_models), param="model", code="model_not_found")
         raise NotFound(f"nothing answers {asked.method} {asked.path} here", code="unknown_path")
+
+    def _candidates(self, asked: Asked) -> tuple[Route, ...]:
+        """The routes that may take such a query, up to the first that takes any language."""
+        found = []
+        for route in self._routes:
+            if route.matches(asked):
+                found.append(route)
+                if not route.languages:
+                    break
+        return tuple(found)
+
+    def _by_language(self, candidates: Sequence[Route], asked: Asked) -> Route:
+        language = self._language_of(asked)
+        for route in candidates:
+            if not route.languages or language in route.languages:
+                return route
+        said = "a language that can't be told" if language is None else f"{language!r}"
+        raise NotFound(
+            f"No route takes {asked.model[:100]!r} in {said}: add one without `languages` behind the others",
+            param="model",
+            code="model_not_found",
+        )
 
 
 def _no_model(model: str, known: Sequence[str]) -> str:

@@ -333,7 +333,9 @@ async def test_a_fallback_answers_labelled_and_under_its_own_name(upstream, tmp_
         assert "fwd=uri-miss" in answer.cache_status
         assert "detail=fallback" in answer.cache_status
         assert "stored" not in answer.cache_status
+        assert answer.headers["foretold-fallback"] == "second"
     assert not back.is_hit
+    assert "foretold-fallback" not in back.headers
     assert back.json == GOOD
 
 

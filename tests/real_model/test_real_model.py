@@ -272,3 +272,68 @@ async def main():
 
 asyncio.run(main())
 """
+
+
+LANGUAGES = "Tiếng Việt, ภาษาไทย, العربية, 👩‍👩‍👧"
+
+
+# Its letters take several tokens each there: without a limit all of them come, with one it may end inside any.
+@pytest.mark.parametrize("limit", [90, 23, 24])
+async def test_every_delta_is_whole_code_points_also_where_a_limit_cuts_inside_one(host, limit):
+    schema = {"type": "object", "properties": {"t": {"enum": [LANGUAGES]}}, "required": ["t"]}
+    wanted = {"type": "json_schema", "json_schema": {"name": "t", "schema": schema}}
+
+    incoming, body = await ask(LocalOrigin(host, ONE_SLOT), response_format=wanted, max_tokens=limit)
+
+    said = [choice["delta"].get("content") or "" for event in told(body) for choice in event["choices"]]
+    assert incoming.status == 200
+    assert "�" not in "".join(said)
+    if limit == 90:
+        assert json.loads("".join(said)) == {"t": LANGUAGES}
+    else:
+        assert '"Ti' in "".join(said).replace(" ", "")
+
+
+def told(body: bytes) -> list[dict]:
+    return [json.loads(event.data) for event in split(body)[0] if event.data != "[DONE]"]
+
+
+async def test_a_stop_text_ends_an_answer_and_is_not_part_of_it(host):
+    origin = LocalOrigin(host, ONE_SLOT)
+    asked = {"prompt": "One, two, three, four,", "max_tokens": 12}
+
+    free = completion.whole_of(split((await ask(origin, "completion", **asked))[1])[0])["choices"][0]["text"]
+    stop = free[3:6]
+    stopped = completion.whole_of(split((await ask(origin, "completion", **asked, stop=[stop]))[1])[0])["choices"][0]
+
+    assert len(stop) == 3
+    assert stopped["finish_reason"] == "stop"
+    assert stopped["text"] == free[: free.index(stop)]
+
+
+async def test_the_same_seed_draws_the_same_and_others_draw_otherwise(host):
+    origin = LocalOrigin(host, ONE_SLOT)
+
+    async def drawn(seed: int) -> str:
+        _, body = await ask(origin, "completion", prompt="Once upon a time", temperature=2, seed=seed, max_tokens=16)
+        text: str = completion.whole_of(split(body)[0])["choices"][0]["text"]
+        return text
+
+    assert await drawn(7) == await drawn(7)
+    assert len({await drawn(seed) for seed in (7, 8, 9)}) > 1
+
+
+async def test_log_probabilities_are_told_for_each_token_with_its_rivals(host):
+    origin = LocalOrigin(host, ONE_SLOT)
+
+    _, chatted = await ask(origin, logprobs=True, top_logprobs=3)
+    _, completed = await ask(origin, "completion", logprobs=3)
+
+    choice = chat.whole_of(split(chatted)[0])["choices"][0]
+    tokens = choice["logprobs"]["content"]
+    assert "".join(token["token"] for token in tokens).startswith(choice["message"]["content"])
+    assert all(token["logprob"] <= 0 and len(token["top_logprobs"]) == 3 for token in tokens)
+    text = completion.whole_of(split(completed)[0])["choices"][0]
+    assert "".join(text["logprobs"]["tokens"]) == text["text"]
+    assert text["logprobs"]["text_offset"][0] == 0
+    assert all(len(rivals) == 3 for rivals in text["logprobs"]["top_logprobs"])

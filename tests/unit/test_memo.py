@@ -26,7 +26,7 @@ def named(model: str = "m") -> Named:
         streamed=False,
         usage=True,
         if_none_match=None,
-        place=(False, True, False, None),
+        place=(False, True, False, None, None),
     )
 
 

@@ -9,6 +9,7 @@ import orjson
 from msgspec.structs import replace
 
 from foretold.answers.answer import Answer, raw
+from foretold.answers.code_points import CodePoints, cut_anew, is_utf8
 from foretold.answers.ready import shape_for
 from foretold.answers.reshaping import Reshaped, Shapes
 from foretold.contract.events import Splitter
@@ -21,6 +22,7 @@ from foretold.memo import Named
 from foretold.outcome import Ended, Outcome
 from foretold.ports import Asked, Incoming
 from foretold.projections import shapes
+from foretold.projections.fold import NotAnAnswer
 
 _OURS = frozenset(
     [
@@ -53,8 +55,13 @@ async def from_ride(ride: Ride, named: Named, outcome: Outcome, *, status: Cache
     outcome.status = incoming.status
     came = _shape_that_came(incoming)
     wanted = shape_for(operation, came, named.streamed) if incoming.status == 200 else came
-    if wanted != came:
-        made = await flight.shapes.of(await ride.whole(), operation, wanted=wanted, usage=named.usage)
+    projection = named.projection
+    if wanted != came or (projection is not None and _is_told_at_once(incoming, came)):
+        body = await ride.whole()
+        if projection is None:
+            made = await flight.shapes.of(body, operation, wanted=wanted, usage=named.usage)
+        else:
+            made = await flight.shapes.retold(body, projection, status=incoming.status, came=came, wanted=wanted)
         why_not = flight.why_not_kept
         outcome.stored = why_not is None
         if why_not is not None:
@@ -71,10 +78,10 @@ async def from_ride(ride: Ride, named: Named, outcome: Outcome, *, status: Cache
     headers = _miss_headers(incoming, status, outcome)
     if came == "events" and incoming.status == 200 and operation in shapes.WHOLE_OF:
         # Only what a rider or the node itself asked for is kept from those who didn't; all else is the origin's word.
-        withheld = flight.tells_usage and not named.usage
-        chunks = _events(ride.chunks(), outcome, withhold_usage=withheld)
+        withheld = flight.tells_usage and not named.usage and projection is None
+        chunks = _events(ride.chunks(), outcome, withhold_usage=withheld, projection=projection)
     else:
-        chunks = _as_they_come(ride.chunks(), outcome)
+        chunks = _as_they_come(ride.chunks(), incoming, outcome)
         headers += _length(incoming)
     return Answer(incoming.status, raw(headers), outcome, chunks=chunks, close=_leaving(ride, outcome))
 
@@ -84,29 +91,34 @@ async def passed(incoming: Incoming, asked: Asked, outcome: Outcome, *, status: 
     outcome.status = incoming.status
     headers = _miss_headers(incoming, status, outcome)
     headers += [h for h in incoming.headers if h[0] == "set-cookie"]
-    came = _shape_that_came(incoming)
-    if incoming.status == 200 and came == "events" and asked.operation in shapes.WHOLE_OF and not asked.streamed:
+    came, projection = _shape_that_came(incoming), asked.projection
+    is_text = asked.operation in shapes.WHOLE_OF
+    is_to_fold = incoming.status == 200 and came == "events" and is_text and not asked.streamed
+    if is_to_fold or (projection is not None and _is_told_at_once(incoming, came)):
         try:
-            transcript = await collected(incoming.chunks())
+            body = await collected(incoming.chunks())
         finally:
             await incoming.close()
-        made = await Shapes().of(transcript, asked.operation, wanted="whole", usage=True)
+        if projection is None:
+            made = await Shapes().of(body, asked.operation, wanted="whole", usage=True)
+        else:
+            wanted = shape_for(asked.operation, came, asked.streamed) if incoming.status == 200 else came
+            made = await Shapes().retold(body, projection, status=incoming.status, came=came, wanted=wanted)
         return _reshaped(made, headers, outcome, close=None)
-    if came == "events" and asked.operation in shapes.WHOLE_OF:
-        chunks = _events(incoming.chunks(), outcome, withhold_usage=False)
+    if came == "events" and is_text:
+        chunks = _events(incoming.chunks(), outcome, withhold_usage=False, projection=projection)
     else:
-        chunks = _as_they_come(incoming.chunks(), outcome)
+        chunks = _as_they_come(incoming.chunks(), incoming, outcome)
         headers += _length(incoming)
     return Answer(incoming.status, raw(headers), outcome, chunks=chunks, close=incoming.close)
 
 
-def error_event(error: OriginError) -> bytes:
+def error_event(error: OriginError, projection: str | None = None) -> bytes:
     """What ends a stream that broke off, so that no client takes it for whole."""
-    told = {
-        "message": f"The answer broke off, what came is not all of it: {error}",
-        "type": "upstream_error",
-        "code": error.code,
-    }
+    message = f"The answer broke off, what came is not all of it: {error}"
+    if projection is not None:
+        return shapes.RETOLD[projection].broken(message)
+    told = {"message": message, "type": "upstream_error", "code": error.code}
     return b"data: " + orjson.dumps({"error": told}) + b"\n\n"
 
 
@@ -136,6 +148,11 @@ def _reshaped(
         headers = [*(h for h in headers if h[0] not in _OF_THE_BYTES), ("content-type", made.kind)]
     headers.append(("content-length", str(len(made.body))))
     return Answer(made.status, raw(headers), outcome, body=made.body, close=close)
+
+
+def _is_told_at_once(incoming: Incoming, came: str) -> bool:
+    """Whether an answer in another dialect is made of all of it: only a good stream is retold event by event."""
+    return incoming.status != 200 or came != "events"
 
 
 def _shape_that_came(incoming: Incoming) -> str:
@@ -172,7 +189,10 @@ def _is_ours(name: str) -> bool:
     return name in _OURS or name.startswith("access-control-")
 
 
-async def _as_they_come(chunks: AsyncIterator[bytes], outcome: Outcome) -> AsyncIterator[bytes]:
+async def _as_they_come(chunks: AsyncIterator[bytes], incoming: Incoming, outcome: Outcome) -> AsyncIterator[bytes]:
+    headers = by_name(incoming.headers)
+    if "content-encoding" not in headers and is_utf8(headers.get("content-type", "")):
+        chunks = cut_anew(chunks)
     try:
         async for chunk in chunks:
             yield chunk
@@ -181,25 +201,44 @@ async def _as_they_come(chunks: AsyncIterator[bytes], outcome: Outcome) -> Async
         raise
 
 
-async def _events(chunks: AsyncIterator[bytes], outcome: Outcome, *, withhold_usage: bool) -> AsyncIterator[bytes]:
+async def _events(
+    chunks: AsyncIterator[bytes], outcome: Outcome, *, withhold_usage: bool, projection: str | None
+) -> AsyncIterator[bytes]:
     """Events as they come, each in its own bytes and never half of one, so that an error can be told after any.
 
     After an event too long to wait for, nothing can be told: then the connection breaks off with the answer.
     """
-    splitter = Splitter()
+    splitter, points = Splitter(), CodePoints()
+    retelling = None if projection is None else shapes.RETOLD[projection].begin()
     try:
         async for chunk in chunks:
             whole = splitter.feed(chunk)
             if withhold_usage:
                 whole = [event for event in whole if not shapes.tells_only_usage(event)]
-            if whole:
-                yield b"".join(whole)
+            if retelling is not None:
+                whole = _retold(whole, retelling, splitter)
+            # Events end between code points; what follows one too long to wait for is cut like any text.
+            told = points.feed(b"".join(whole)) if splitter.has_given_up else b"".join(whole)
+            if told:
+                yield told
     except OriginError as error:
         outcome.ended = Ended.CUT
         if splitter.has_given_up:
             raise
-        yield error_event(error)
+        yield error_event(error, projection)
         return
-    rest = splitter.rest()
-    if rest:
+    rest = points.rest() + splitter.rest()
+    if rest and retelling is None:
         yield rest
+
+
+def _retold(events: list[bytes], retelling: shapes.Retelling, splitter: Splitter) -> list[bytes]:
+    """Raises OriginError for what is no chat."""
+    try:
+        if splitter.has_given_up:
+            raise NotAnAnswer("an event is too long")
+        return [retelling.told(event) for event in events]
+    except (NotAnAnswer, UnicodeDecodeError):
+        raise OriginError(
+            "the origin's answer is not one of its dialect: it can't be given in the shape asked for"
+        ) from None

@@ -24,8 +24,9 @@ from foretold.tiers.order import Found, Tiers
 # Measured by bench/memory.py: a Ready and its lines, beside the body.
 LINES_BYTES = 850
 HIT_BYTES = 450
-# Two shapes, with and without usage, safe or not; the rest are callers whose aliases can't be read.
-MOST_PLACES = 12
+# Two shapes, with and without usage, safe or not, and two more of Workers AI; the rest are callers whose aliases can't
+# be read.
+MOST_PLACES = 16
 
 _LINES = {
     is_safe: b"cf-aig-cache-status: HIT\r\netag: %b\r\ncache-control: "
@@ -61,15 +62,19 @@ class Ready:
 
     def __init__(self, held: Held, named: Named):
         self.shape = held.shape if held.is_negative else shape_for(held.operation, held.shape, named.streamed)
-        self.usage = named.usage or self.shape == "whole"
-        self.etag = etag(held.digest, self.shape)
+        projection = named.projection
+        self.usage = named.usage or self.shape == "whole" or projection is not None
+        self.etag = etag(held.digest, self.shape if projection is None else f"{self.shape}-{projection}")
         recorded = held.body
-        self.has_calls = held.operation == "chat" and not held.is_negative and calls.has_calls(recorded)
-        self.body = None if self.has_calls else projected(held, self.shape, usage=self.usage)
+        # Retold calls have no ids.
+        self.has_calls = (
+            held.operation == "chat" and not held.is_negative and projection is None and calls.has_calls(recorded)
+        )
+        self.body = None if self.has_calls else projected(held, self.shape, usage=self.usage, projection=projection)
         length = b"" if self.body is None else _length_line(self.body)
         if self.body is recorded or self.body == recorded:
             self.body = None
-        kind = held.content_type if self.shape == held.shape else content_type(self.shape)
+        kind = held.content_type if self.shape == held.shape and projection is None else content_type(self.shape)
         others = [header for header in held.headers if header[0] != "content-type"]
         self.fixed_at = 0
         self.lines = b"".join(
@@ -185,13 +190,19 @@ def _answer(found: Found, judged: Judged, named: Named, ready: Ready) -> Hit:
     return answer
 
 
-def projected(held: Held, shape: str, *, usage: bool, randomness: bytes | None = None) -> bytes:
+def projected(
+    held: Held, shape: str, *, usage: bool, randomness: bytes | None = None, projection: str | None = None
+) -> bytes:
     """A record's body in a shape; with randomness, tool calls get fresh ids."""
+    if held.is_negative and projection is not None:
+        return shapes.RETOLD[projection].refused(held.status, held.body)
     if held.operation not in shapes.WHOLE_OF or held.is_negative:
         return held.body
     if shape == "whole":
-        return shapes.whole(held.operation, held.body, shape=held.shape, randomness=randomness)
-    return shapes.events(held.operation, held.body, shape=held.shape, usage=usage, randomness=randomness)
+        told = shapes.whole(held.operation, held.body, shape=held.shape, randomness=randomness)
+    else:
+        told = shapes.events(held.operation, held.body, shape=held.shape, usage=usage, randomness=randomness)
+    return shapes.retold(projection, told, shape=shape)
 
 
 def _length_line(body: bytes) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Callable
 from typing import NamedTuple
 
 from foretold.contract.events import DONE, split
@@ -27,16 +28,25 @@ class Shapes:
     """The other shapes of one answer, each made once for all who want it."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[str, bool], Reshaped | asyncio.Task[Reshaped]] = {}
+        self._made: dict[tuple[str, bool, str | None], Reshaped | asyncio.Task[Reshaped]] = {}
 
     async def of(self, body: bytes, operation: str, *, wanted: str, usage: bool) -> Reshaped:
         """As `reshaped`; the body is the same each time."""
-        place = (wanted, usage)
+        return await self._of(
+            (wanted, usage, None), body, lambda: reshaped(body, operation, wanted=wanted, usage=usage)
+        )
+
+    async def retold(self, body: bytes, projection: str, *, status: int, came: str, wanted: str) -> Reshaped:
+        """As the function of this name; status and body are the same each time."""
+        place = (wanted, True, projection)
+        return await self._of(place, body, lambda: retold(body, projection, status=status, came=came, wanted=wanted))
+
+    async def _of(self, place: tuple[str, bool, str | None], body: bytes, make: Callable[[], Reshaped]) -> Reshaped:
         made = self._made.get(place)
         if made is None and len(body) <= LONGEST_AT_ONCE:
-            made = self._made[place] = reshaped(body, operation, wanted=wanted, usage=usage)
+            made = self._made[place] = make()
         elif made is None:
-            made = asyncio.create_task(asyncio.to_thread(reshaped, body, operation, wanted=wanted, usage=usage))
+            made = asyncio.create_task(asyncio.to_thread(make))
             # Whoever waits may leave; what went wrong was then told to nobody, and needn't be.
             made.add_done_callback(lambda task: task.cancelled() or task.exception())
             self._made[place] = made
@@ -50,6 +60,30 @@ def reshaped(body: bytes, operation: str, *, wanted: str, usage: bool) -> Reshap
     broke off a stream.  Raises OriginCut for half an answer, OriginError for what is none of its dialect.
     """
     return _as_transcript(body, operation, usage=usage) if wanted == "events" else _as_whole(body, operation)
+
+
+def retold(body: bytes, projection: str, *, status: int, came: str, wanted: str) -> Reshaped:
+    """A chat's answer told in another dialect, whatever it is: errors too, and then with a status that says so.
+
+    Raises as `reshaped` does.
+    """
+    told = Reshaped(status, None, body)
+    if status == 200 and came != wanted:
+        told = reshaped(body, "chat", wanted=wanted, usage=True)
+    if told.status != 200:
+        return Reshaped(told.status, shapes.JSON, shapes.RETOLD[projection].refused(told.status, told.body))
+    if (came == "whole" or wanted == "whole") and _tells_an_error(told.body):
+        return Reshaped(502, shapes.JSON, shapes.RETOLD[projection].refused(502, told.body))
+    try:
+        made = shapes.retold(projection, told.body, shape=wanted)
+    except (ValueError, KeyError, TypeError):
+        raise _no_answer() from None
+    return Reshaped(200, shapes.EVENT_STREAM if wanted == "events" else shapes.JSON, made)
+
+
+def _tells_an_error(body: bytes) -> bool:
+    answer = verbatim.object_in(body) if b'"error"' in body else None
+    return answer is not None and answer.get("error") is not None
 
 
 def _as_transcript(body: bytes, operation: str, *, usage: bool) -> Reshaped:

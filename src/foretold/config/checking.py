@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from foretold.config.fields import CREDENTIALS, FOREIGN_CREDENTIALS
 from foretold.config.settings import Config, RouteSettings, TierSettings
 from foretold.errors import ConfigError
+from foretold.languages import INSTALL, is_installed
 
 TIERS_IN_ORDER = ("memory", "disk", "cloudflare_kv")
 OF_KV = ("account_id", "namespace_id", "token", "url", "deadline", "read_purges", "believe_purges")
@@ -116,11 +117,31 @@ def _check_route(config: Config, route: RouteSettings, at: int, fail: Fail) -> N
             raise fail((*place, "path"), f"a route of kind {route.kind} needs a path")
         if route.models or route.model:
             raise fail((*place, "models"), f"a route of kind {route.kind} goes to an upstream and has no models")
+        if route.languages:
+            raise fail((*place, "languages"), f"a route of kind {route.kind} doesn't know what its texts are")
+    _check_choice(config, route, place, fail)
     if route.scope == "shared" and route.pass_credential:
         raise fail((*place, "scope"), "everybody would share answers that each caller's own credential paid for")
     _check_fields(config, route, place, fail)
     if route.pass_credential and not route.upstream:
         raise fail((*place, "pass_credential"), "a model of this node takes no credential")
+
+
+def _check_choice(config: Config, route: RouteSettings, place: tuple[str | int, ...], fail: Fail) -> None:
+    if route.languages and not is_installed():
+        raise fail((*place, "languages"), f"nothing here can tell languages apart: {INSTALL}")
+    twin = next((r for r in config.routes if r is not route and r.revision == route.revision), None)
+    if route.languages and route.revision and twin is not None:
+        raise fail((*place, "revision"), f"route {twin.name!r} has the same, and so could be given this one's answers")
+    if not route.upstream_model:
+        return
+    if not route.upstream or route.kind != "model":
+        raise fail(
+            (*place, "upstream_model"), "only a route of kind model that goes to an upstream asks it for a model"
+        )
+    json = [u.name for u in config.upstreams if u.speaks == "json" and u.name in (route.upstream, *route.fallback)]
+    if json:
+        raise fail((*place, "upstream_model"), f"upstream {json[0]!r} speaks json: it is asked for no model by name")
 
 
 def _check_fields(config: Config, route: RouteSettings, place: tuple[str | int, ...], fail: Fail) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from foretold.config import values as v
+from foretold.config.languages import languages
 
 NO_DEFAULT: Any = object()
 
@@ -211,7 +212,16 @@ class RouteSettings:
     path: str = setting(
         v.route_path, "", "for json and get: the path it takes, * stands for anything", shown='"/classify"'
     )
+    languages: tuple[str, ...] = setting(
+        languages,
+        (),
+        "takes only questions in these languages, as far as the user's last message tells; needs the extra `languages`",
+        shown='["vi", "th"]',
+    )
     upstream: str = setting(v.text, "", "the upstream that answers", shown='"openai"')
+    upstream_model: str = setting(
+        v.text, "", "the model that the upstream is asked for, if it has another name there", shown='"gpt-4.1-mini"'
+    )
     model: str = setting(v.text, "", "or the model of this node that answers", shown='"smollm2-135m"')
     fallback: tuple[str, ...] = setting(
         v.texts, (), "upstreams or models that answer, labelled, if it fails", shown='["smollm2-135m"]'

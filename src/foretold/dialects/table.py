@@ -8,6 +8,7 @@ from foretold.dialects.declared import Declared, Undeclared
 from foretold.dialects.openai import OpenAI
 from foretold.dialects.paths import segments_of, without_v1
 from foretold.dialects.predict import Predict
+from foretold.dialects.workers_ai import WorkersAI, model_in
 from foretold.errors import NotFound, Refused
 from foretold.patterns import matches
 from foretold.ports import Dialect
@@ -18,6 +19,7 @@ _OPENAI = {
     ("completions",): OpenAI("completion", "/completions"),
 }
 _PREDICT = Predict()
+_WORKERS_AI = WorkersAI()
 _METHODS = {"json": ("POST", "QUERY"), "get": ("GET", "HEAD")}
 
 
@@ -31,10 +33,13 @@ class Dialects:
 
     def of(self, method: str, path: str) -> Dialect:
         """The dialect of a request.  Raises NotFound or, for a wrong method or an odd path, Refused."""
-        segments = segments_of(path)
         for kind, pattern in self._declared:
             if matches(path, pattern) and method in _METHODS[kind]:
+                segments_of(path)
                 return Declared(kind)
+        if model_in(path) is not None:
+            return _if_method(_WORKERS_AI, method, _METHODS["json"])
+        segments = segments_of(path)
         known = _OPENAI.get(without_v1(segments))
         if known is not None:
             return _if_method(known, method, _METHODS["json"])

@@ -20,6 +20,9 @@ from foretold.errors import (
 from foretold.fields import by_name
 from foretold.ports import Asked, Forwarded, Incoming, Origin
 
+# The header that names who answered instead of a route's own origin.
+FALLBACK = "foretold-fallback"
+
 
 class Chain:
     def __init__(self, origins: Sequence[Origin], *, retries: int = MAX_RETRIES):
@@ -106,11 +109,12 @@ class Chain:
 class Begun:
     """An answer whose first bytes are here: what fails before them could still be asked again."""
 
-    def __init__(self, incoming: Incoming, rest: AsyncIterator[bytes], first: bytes | None, *, is_fallback: bool):
+    def __init__(self, incoming: Incoming, rest: AsyncIterator[bytes], first: bytes | None, *, instead_by: str | None):
+        """`instead_by` names the origin that answered instead of the route's own."""
         self.status = incoming.status
-        self.headers = incoming.headers
+        self.headers = incoming.headers if instead_by is None else _labelled(incoming.headers, instead_by)
         self.length = incoming.length
-        self.is_fallback = is_fallback
+        self.is_fallback = instead_by is not None
         self._incoming = incoming
         self._first = first
         self._rest = rest
@@ -147,7 +151,12 @@ async def _begin(origin: Origin, asked: Asked, forwarded: Forwarded, *, is_fallb
     except BaseException:
         await incoming.close()
         raise
-    return Begun(incoming, rest, first, is_fallback=is_fallback)
+    return Begun(incoming, rest, first, instead_by=origin.name if is_fallback else None)
+
+
+def _labelled(headers: Sequence[tuple[str, str]], name: str) -> list[tuple[str, str]]:
+    shown = "".join(c if " " <= c <= "~" else "?" for c in name)
+    return [*(field for field in headers if field[0] != FALLBACK), (FALLBACK, shown)]
 
 
 def _failure(error: ForetoldError) -> Failure | None:

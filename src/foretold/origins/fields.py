@@ -62,6 +62,8 @@ def engine_body(operation: str, body: bytes, manifest: Manifest) -> dict[str, An
             told[name] = settled
     _check_together(operation, told, manifest)
     limit = told.pop("max_completion_tokens", told.pop("max_tokens", manifest.max_tokens))
+    if "repetition_penalty" in told:
+        told["repeat_penalty"] = told.pop("repetition_penalty")
     for name in _CHECKED_ONLY:
         told.pop(name, None)
     return told | {
@@ -93,6 +95,8 @@ def _check_together(operation: str, told: dict[str, Any], manifest: Manifest) ->
     question = "messages" if operation == "chat" else "prompt"
     if question not in told:
         raise Refused(f"`{question}` is missing", param=question, code="missing_field")
+    if "repetition_penalty" in told and "repeat_penalty" in told:
+        raise Refused("give `repeat_penalty` or `repetition_penalty`", param="repetition_penalty", code="bad_value")
     if "top_logprobs" in told and not told.get("logprobs"):
         raise bad_value("top_logprobs", told["top_logprobs"], "allowed only with `logprobs` true")
     if "tools" not in manifest.capabilities:
@@ -180,6 +184,7 @@ _SAMPLING: dict[str, Rule] = {
     "presence_penalty": _number(-2, 2),
     "frequency_penalty": _number(-2, 2),
     "repeat_penalty": _number(0.5, 2),
+    "repetition_penalty": _number(0.5, 2),  # its name elsewhere
     "logit_bias": _biases,
     "n": _only(1),
 }

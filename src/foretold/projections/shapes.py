@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from foretold.contract.events import DONE, Event, event_of, split
-from foretold.projections import calls, chat, completion, verbatim
+from foretold.projections import calls, chat, completion, verbatim, workers_ai
 from foretold.projections.fold import NotAnAnswer
 
 EVENT_STREAM = "text/event-stream; charset=utf-8"
@@ -17,6 +17,37 @@ WHOLE_OF: dict[str, Callable[[Iterable[Event]], dict[str, Any]]] = {
     "completion": completion.whole_of,
 }
 TRANSCRIPT_OF: dict[str, Callable[..., bytes]] = {"chat": chat.transcript_of, "completion": completion.transcript_of}
+
+
+class Retelling(Protocol):
+    def told(self, raw: bytes) -> bytes:
+        """What a whole event becomes, as it comes.  Raises NotAnAnswer or UnicodeDecodeError."""
+        ...
+
+
+class Retold(NamedTuple):
+    """A chat completion in the shapes of another dialect.  `whole` and `transcript` raise NotAnAnswer."""
+
+    begin: Callable[[], Retelling]
+    whole: Callable[[bytes], bytes]
+    transcript: Callable[[bytes], bytes]
+    refused: Callable[[int, bytes], bytes]
+    broken: Callable[[str], bytes]
+
+
+# By the name that a query tells (`Asked.projection`).
+RETOLD = {
+    "workers-ai": Retold(
+        workers_ai.Retelling, workers_ai.whole, workers_ai.transcript, workers_ai.refused, workers_ai.broken
+    )
+}
+
+
+def retold(projection: str | None, body: bytes, *, shape: str) -> bytes:
+    """A chat completion in one shape, told as a query wants it.  Raises NotAnAnswer."""
+    if projection is None:
+        return body
+    return RETOLD[projection].transcript(body) if shape == "events" else RETOLD[projection].whole(body)
 
 
 def folded(operation: str, transcript: bytes) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class Held:
         self.status = record.status
         self.tags: Mapping[str, str] = shared.tags(record.tags)
         self.took_ms = record.took_ms
-        self.ready: dict[tuple[bool, bool, bool, str | None], Any] | None = None
+        self.ready: dict[tuple[bool, bool, bool, str | None, str | None], Any] | None = None
         self.alive_under = 0
 
     def told(self) -> dict[str, object]:

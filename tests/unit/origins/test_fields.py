@@ -84,6 +84,7 @@ BAD_IN_BOTH = {
     "presence_penalty": [-2.1, 2.1, "1", True],
     "frequency_penalty": [-2.1, 2.1, [], True],
     "repeat_penalty": [0, 0.4, 2.1, -1, "1"],
+    "repetition_penalty": [0, 0.4, 2.1, -1, "1"],
     "logit_bias": [
         [],
         "x",
@@ -276,6 +277,14 @@ def test_values_in_range_go_on_as_they_are():
 
 def test_a_whole_number_may_be_written_with_a_point():
     assert chat(max_tokens=5.0)["max_tokens"] == 5
+
+
+def test_the_penalty_has_two_names_and_one_meaning():
+    asked = chat(repetition_penalty=1.2)
+
+    assert asked["repeat_penalty"] == 1.2
+    assert "repetition_penalty" not in asked
+    assert refusal(chat, repetition_penalty=1.2, repeat_penalty=1.1).param == "repetition_penalty"
 
 
 def test_one_stop_is_a_list_of_one():
