@@ -45,6 +45,11 @@ class DataFolder:
         return self.path / "generations-read-from-kv"
 
     @property
+    def edge(self) -> Path:
+        """What `foretold edge dev` keeps: its KV, bucket and cache, and the token of its KV."""
+        return self.path / "edge-dev"
+
+    @property
     def flights(self) -> Path:
         """Where its processes share what they fetch."""
         return self.path / "flights"
@@ -80,12 +85,21 @@ def default_path() -> Path:
     return Path(base).expanduser() / "foretold"
 
 
-def models_folder() -> Path:
-    """FORETOLD_CACHE, else the user's cache folder by the XDG rules."""
+def cache_folder() -> Path:
+    """What can be had again: FORETOLD_CACHE, else the user's cache folder by the XDG rules."""
     if cache := os.environ.get("FORETOLD_CACHE"):
-        return Path(cache) / "models"
+        return Path(cache).absolute()
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "foretold" / "models"
+    return Path(base).expanduser() / "foretold"
+
+
+def models_folder() -> Path:
+    return cache_folder() / "models"
+
+
+def kept_text(path: Path) -> str:
+    """The random text of a private file, made if it isn't there."""
+    return _kept(path, lambda: secrets.token_urlsafe(24))
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -165,6 +165,12 @@ class NodeError(ForetoldError):
     exit_code = 5
 
 
+class EdgeError(ForetoldError):
+    """The edge on this machine, or a push to an edge's KV, can't be done."""
+
+    code = "edge_failed"
+
+
 class DeployError(ForetoldError):
     status = 502
     code = "deploy_failed"

@@ -3,9 +3,14 @@
 A ```toml or ```python block whose first line is a comment with a file's name is saved under that name.  A node is
 started by the page's own `foretold serve` or `make serve`, or, where the page shows none, before the first command
 that asks one: with the page's `foretold.toml`, else with the bundled model if the page names it, else in front of a
+<<<<<<< HEAD
 stand-in for OpenAI.  A page that deploys has an empty account of Cloudflare before it, whose Workers run and answer at
 its hosts; who listens to a Worker there does it beside what follows.  Addresses as pages write them are exchanged for
 those of this run, in both directions.
+=======
+stand-in for OpenAI.  Its `foretold edge dev` runs beside it, and from then on a node that is started again has the same
+address.  A page that deploys has an empty account of Cloudflare before it.  Addresses as pages write them are exchanged for those of this run, in both directions.
+>>>>>>> 912d296 (wip edge dev)
 """
 
 from __future__ import annotations
@@ -31,6 +36,7 @@ BUNDLED = "smollm2-135m"
 BUNDLED_WORKER = ROOT / "worker" / "src" / "prediction_worker.js"
 OPENAI = "https://api.openai.com/v1"
 NODE = "127.0.0.1:3673"
+EDGE, EDGE_KV = "127.0.0.1:8787", "127.0.0.1:8788"
 OWN_UPSTREAM_PORT = "9000"
 IN_FRONT_OF_OPENAI = f'[upstreams.openai]\nurl = "{OPENAI}"\n'
 GIVEN = {"OPENAI_API_KEY": "sk-test"}
@@ -38,6 +44,7 @@ GIVEN = {"OPENAI_API_KEY": "sk-test"}
 # What a test can't do for a reader: set up a machine.
 NOT_TYPED = re.compile(r"(git clone|cd|pip install|python3? -m venv|make(?! serve)|sudo|nginx)\b")
 SERVES = re.compile(r"(make serve|foretold serve)\b")
+RUNS_AN_EDGE = "foretold edge dev"
 ASKS_A_NODE = re.compile(r"curl |python |(.* \| *)?foretold (ask|cache|config reload)\b")
 LISTENS = re.compile(r"foretold deploy cloudflare logs --count")
 _FILE_NAME = re.compile(r"# ([\w.-]+\.(toml|py))\n")
@@ -66,6 +73,7 @@ class Reader:
         self._more = dict(GIVEN)
         self._node: asyncio.subprocess.Process | None = None
         self._node_address = ""
+        self._edge: list[tuple[str, str]] = []
         self._beside: list[asyncio.subprocess.Process] = []
         self._listening: set[asyncio.Task[bytes]] = set()
         self._own_port = _free_port()
@@ -91,8 +99,8 @@ class Reader:
         await self._account.aclose()
         for process in self._beside:
             with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+                process.terminate()
+            await asyncio.wait_for(process.wait(), START_S)
         for task in self._listening:
             await task
 
@@ -112,7 +120,9 @@ class Reader:
     async def _type(self, typed: Typed, block: Block, *, bundled: bool) -> None:
         where = f"{block} + {typed.line}: $ {typed.command}"
         if export := _EXPORT.fullmatch(typed.command):
-            if export[2] != ANYTHING:
+            if export[2].startswith("$("):
+                self._more[export[1]] = (await self._run(f"printf %s {export[2]}"))[1]
+            elif export[2] != ANYTHING:
                 self._more[export[1]] = self._as_here(export[2].strip("'\""))
             return
         if NOT_TYPED.match(typed.command):
@@ -122,6 +132,10 @@ class Reader:
             return
         if SERVES.match(typed.command):
             code, real = await self._serve(typed.command.removeprefix("make ").removeprefix("foretold "))
+        elif typed.command == RUNS_AN_EDGE:
+            if self._node is None:
+                await self._serve_unseen(where, bundled=bundled)
+            code, real = 0, await self._start_edge()
         elif typed.command == "python upstream.py":
             code, real = 0, await self._start_beside(typed.command)
         else:
@@ -181,7 +195,8 @@ class Reader:
     async def _serve(self, words: str) -> tuple[int, str]:
         """What it said up to `Ready`, or all of it if it ended."""
         await self._stop_node()
-        process = await self._start(*command(), *words.split(), "--port", "0")
+        port = self._node_address.rpartition(":")[2] if self._edge else "0"
+        process = await self._start(*command(), *words.split(), "--port", port)
         said = b""
         assert process.stdout is not None
         while line := await asyncio.wait_for(process.stdout.readline(), START_S):
@@ -195,6 +210,22 @@ class Reader:
         self._node, self._node_address = process, address[1].decode()
         self._listen_on(process)
         return 0, said.decode()
+
+    async def _start_edge(self) -> str:
+        """What it said up to its last line."""
+        process = await self._start(*command(), "edge", "dev", "--port", "0", "--kv-port", "0")
+        self._beside.append(process)
+        assert process.stdout is not None
+        said = b""
+        while not said.endswith(b"stay.\n"):
+            line = await asyncio.wait_for(process.stdout.readline(), START_S)
+            assert line, said.decode()
+            said += line
+        self._listen_on(process)
+        found = re.search(rb"API +http://(\S+)/v1\n  KV +http://(\S+)/client/v4", said)
+        assert found is not None
+        self._edge = [(EDGE, found[1].decode()), (EDGE_KV, found[2].decode())]
+        return said.decode()
 
     async def _start_beside(self, line: str) -> str:
         process = await self._start("sh", "-c", f"exec {line}")
@@ -240,7 +271,7 @@ class Reader:
     def _pairs(self) -> list[tuple[str, str]]:
         """Addresses as pages write them, and as they are in this run."""
         node = [(NODE, self._node_address)] if self._node_address else []
-        return [*node, (OPENAI, self._upstream.url), (OWN_UPSTREAM_PORT, str(self._own_port))]
+        return [*node, *self._edge, (OPENAI, self._upstream.url), (OWN_UPSTREAM_PORT, str(self._own_port))]
 
     def _as_here(self, text: str) -> str:
         for written, real in self._pairs():

@@ -86,8 +86,8 @@ def environment_variables() -> set[str]:
     for name, tree in _trees():
         for node in ast.walk(tree):
             asked = None
-            # What deploy/ names so are bindings of the Worker.
-            is_text = isinstance(node, ast.Constant) and not name.startswith("deploy/")
+            # What these name so are bindings of the Worker.
+            is_text = isinstance(node, ast.Constant) and not name.startswith(("deploy/", "edge/bindings"))
             if is_text and re.fullmatch(r"FORETOLD_[A-Z_]+", str(node.value)):
                 found.add(str(node.value))
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":

@@ -8,18 +8,24 @@ from typing import TYPE_CHECKING
 
 import click
 
+from foretold.cli.edge_dev import dev
+
 if TYPE_CHECKING:
     from foretold.deploy.plan import Edge
 
 
-@click.group("edge", short_help="What other tools need of an edge.")
+@click.group("edge", short_help="Run the edge on this machine; export it for other tools.")
 def command() -> None:
-    """What other tools need of the edge that edge.toml describes.
+    """The edge: on this machine, and for other tools.
 
     \b
     Examples:
+      foretold edge dev
       foretold edge export wrangler
     """
+
+
+command.add_command(dev)
 
 
 @command.group("export", short_help="The description in another tool's form.")

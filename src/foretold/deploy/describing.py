@@ -103,19 +103,21 @@ def _log_bucket(logs: LogSettings) -> Bucket | None:
     return Bucket(name=logs.bucket, binding="FORETOLD_LOGS", expire_days=logs.expire_days)
 
 
-def _assets(settings: EdgeSettings, folder: Path) -> Assets | None:
-    """The files of the folder named, else the page that comes with this program's own Worker."""
+def page_folder(settings: EdgeSettings, *, folder: Path) -> Path | None:
+    """The static files' folder that is named, else that of the page which comes with this program's own Worker."""
     asked = settings.assets
-    if asked.folder:
-        place = folder / asked.folder
-    else:
-        bundled = next((place for place in _PAGES if place.is_dir()), None)
-        if bundled is None or settings.worker.entry:
-            return None
-        place = bundled
     if not asked.enabled:
         return None
-    return Assets(files=collect_assets(place), worker_first=asked.worker_first, folder=place)
+    if asked.folder:
+        return folder / asked.folder
+    return None if settings.worker.entry else next((place for place in _PAGES if place.is_dir()), None)
+
+
+def _assets(settings: EdgeSettings, folder: Path) -> Assets | None:
+    place = page_folder(settings, folder=folder)
+    if place is None:
+        return None
+    return Assets(files=collect_assets(place), worker_first=settings.assets.worker_first, folder=place)
 
 
 def _cached_entrypoints(settings: EdgeSettings) -> tuple[str, ...]:

@@ -63,6 +63,9 @@ def merged(table: Mapping[str, str], found: Mapping[str, str], *, now_s: float) 
             made.pop(f"{UNSEEN}{name}", None)
         elif theirs in made.get(f"{REPLACED}{name}", "").split():
             continue
+        elif ours is not None and made.get(f"{SENT}{name}") == theirs and f"{UNSENT}{name}" not in made:
+            # Purged here by a process that doesn't know of KV.
+            _purge(made, name, place, theirs, ours)
         elif f"{UNSENT}{name}" in made:
             # Ours is newer than all that was read here, and goes over it: both purges killed what was there before.
             _replace(made, name, theirs)

@@ -102,6 +102,17 @@ def test_a_tag_purged_again_while_the_first_is_being_told_is_told_again():
     assert told(after, {ALL: "a"})[TAG] == "two"
 
 
+def test_a_purge_by_a_process_that_knows_no_kv_is_told():
+    table = {**merged({"*": "a"}, {ALL: "a", TAG: "old"}), "*": "renewed", "model:m": "new"}
+    table.pop(TAG)
+    found = {ALL: "a", TAG: "old"}
+
+    after = merged(table, found)
+
+    assert (after["*"], after["model:m"]) == ("renewed", "new")
+    assert told(after, found) == {ALL: "renewed", TAG: "new"}
+
+
 def test_what_kv_has_lost_it_is_told_again():
     table = merged({"*": "a"}, {ALL: "a", TAG: "b"})
 

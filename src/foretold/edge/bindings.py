@@ -1,0 +1,128 @@
+"""What the Worker on this machine is given: settings and secrets of its own, made from the node's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from foretold.config.settings import Config
+from foretold.deploy.describing import bundled_entry, page_folder
+from foretold.deploy.settings import EdgeSettings
+from foretold.errors import EdgeError
+
+ACCOUNT, NAMESPACE = "local", "PredictionCache"
+SETTINGS, SECRET, ADMIN = "FORETOLD_SETTINGS", "FORETOLD_SECRET", "FORETOLD_ADMIN_TOKEN"
+NODE_KEY = "NODE_KEY"
+# Names of models as Workers AI has them.
+OF_WORKERS_AI = "@cf/*"
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One that the node names; `revision` is that of a model which the node runs itself, else empty."""
+
+    name: str
+    revision: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFace:
+    """What the edge must know of its node: its address, a key for it if it wants one, and its models."""
+
+    url: str
+    key: str
+    models: tuple[Model, ...]
+
+    @property
+    def own_model(self) -> str | None:
+        """The model that stands in for Workers AI."""
+        return next((model.name for model in self.models if model.revision), None)
+
+
+def models_in(told: Any) -> tuple[Model, ...]:
+    """The models of a list as `GET /v1/models` tells it.  Raises EdgeError if it is none."""
+    rows = told.get("data") if isinstance(told, dict) else None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) and isinstance(row.get("id"), str) for row in rows):
+        raise EdgeError("what answers there tells no list of models: is it a Foretold node?")
+    return tuple(Model(row["id"], str(row.get("revision") or "")) for row in rows)
+
+
+def settings_for(node: NodeFace, config: Config) -> dict[str, Any]:
+    """The Worker's settings in front of a node: the node's own keys, lifetimes and revisions.
+
+    So both make the same key of a question to the node's own models, and show each other's answers.
+    """
+    cache = config.cache
+    upstreams: dict[str, Any] = {"node": {"url": f"{node.url}/v1", **({"key": {"env": NODE_KEY}} if node.key else {})}}
+    routes = [_to_node(m.name, (m.name,), config, revision=m.revision) for m in node.models if m.revision]
+    if node.own_model is not None:
+        upstreams["ai"] = {"speaks": "workers_ai"}
+        routes.append({"name": "ai", "models": [OF_WORKERS_AI], "upstream": "ai"})
+    routes.append(_to_node("node", ("*",), config))
+    settings = {
+        "cache": {
+            "fresh": f"{cache.fresh}s",
+            "stale_while_revalidate": f"{cache.stale_while_revalidate}s",
+            "stale_if_error": f"{cache.stale_if_error}s",
+        },
+        "upstreams": upstreams,
+        "routes": routes,
+    }
+    if config.api_keys:
+        settings["api_keys"] = [{"tenant": key.tenant, "sha256": key.sha256} for key in config.api_keys]
+    return settings
+
+
+def worker_of(
+    node: NodeFace, config: Config, edge: EdgeSettings | None, *, folder: Path, secret: bytes, admin_token: str
+) -> dict[str, Any]:
+    """The Worker as the runtime is told of it; `folder` is where edge.toml's paths begin.  Raises ConfigError."""
+    edge = edge or EdgeSettings()
+    entry = (folder / edge.worker.entry).resolve() if edge.worker.entry else bundled_entry().resolve()
+    settings = edge.settings if edge.settings is not None else settings_for(node, config)
+    page = page_folder(edge, folder=folder)
+    if page is not None and not page.is_dir():
+        raise EdgeError(f"the folder of static files {page} is not there: name another with `folder` in [assets]")
+    return {
+        "page": None if page is None else str(page.resolve()),
+        "root": str(entry.parent),
+        "entry": entry.name,
+        "date": edge.worker.compatibility_date,
+        "flags": list(edge.worker.compatibility_flags),
+        "bindings": {
+            **({NODE_KEY: node.key} if node.key else {}),
+            **dict(edge.variables),
+            **_secrets(edge),
+            SETTINGS: json.dumps(settings),
+            SECRET: secret.hex(),
+            ADMIN: admin_token,
+        },
+    }
+
+
+def ai_of(node: NodeFace) -> Mapping[str, str] | None:
+    model = node.own_model
+    return None if model is None else {"url": node.url, "model": model, "key": node.key}
+
+
+def _to_node(name: str, models: Sequence[str], config: Config, *, revision: str = "") -> dict[str, Any]:
+    route: dict[str, Any] = {"name": name, "models": list(models), "upstream": "node"}
+    if not config.api_keys:
+        # Whose answers those are is told by the caller's credential: on both sides the same.
+        route["pass_credential"] = True
+    return {**route, "revision": revision} if revision else route
+
+
+def _secrets(edge: EdgeSettings) -> dict[str, str]:
+    found = {}
+    for source in edge.secrets:
+        if source.name in (SECRET, ADMIN):
+            continue  # the node's own are given
+        try:
+            found[source.name] = source.read()
+        except ValueError as e:
+            raise EdgeError(f"the secret {source.name} of edge.toml: {e}") from None
+    return found
