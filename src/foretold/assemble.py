@@ -19,7 +19,7 @@ from foretold.flights.lease import ALONE
 from foretold.generations import FileGenerations
 from foretold.leases.locks import can_lock
 from foretold.leases.shared import SharedLease
-from foretold.models.configured import LocalModel, local_models_of
+from foretold.models.configured import LocalModel, local_models_of, models_of
 from foretold.models.manifest import revision
 from foretold.node import Node
 from foretold.observe.counters import Counters
@@ -198,7 +198,7 @@ def upstream_of(settings: UpstreamSettings) -> Upstream:
 
 def routes_of(config: Config, upstreams: Mapping[str, Upstream], local: Mapping[str, LocalOrigin]) -> Routes:
     origins: dict[str, Origin] = {**upstreams, **local}
-    settings = config.routes or tuple(_default_routes(config, local))
+    settings = written_routes(config, local)
     routes = [_route(r, config, origins, local.get(r.model)) for r in settings]
     undeclared = _undeclared_upstream(config)
     if undeclared is not None:
@@ -207,6 +207,12 @@ def routes_of(config: Config, upstreams: Mapping[str, Upstream], local: Mapping[
     if any(route.languages for route in routes):
         languages.load()
     return Routes(routes, language_of=languages.language_of)
+
+
+def written_routes(config: Config, local: Iterable[str] | None = None) -> tuple[RouteSettings, ...]:
+    """Those of the settings, or what stands for them; `local` are the names of the node's own models."""
+    names = [m.name for m in models_of(config)] if local is None else local
+    return config.routes or tuple(_default_routes(config, names))
 
 
 def _default_routes(config: Config, local: Iterable[str]) -> list[RouteSettings]:

@@ -23,7 +23,7 @@ _COMMANDS = {
     "cache": ("foretold.cli.cache", "Look at what is kept, and purge it."),
     "config": ("foretold.cli.config", "Check, show and explain the settings."),
     "deploy": ("foretold.cli.deploy", "Put the edge Worker on Cloudflare."),
-    "edge": ("foretold.cli.edge", "Run the edge on this machine; export it for other tools."),
+    "edge": ("foretold.cli.edge", "Run the edge on this machine, warm its KV, export it."),
     "doctor": ("foretold.cli.doctor", "Check the whole set-up and say what to do."),
     "completion": ("foretold.cli.completion", "Print the script that completes commands in your shell."),
     "version": ("foretold.cli.version", "Version of this program and of its engine."),

@@ -9,23 +9,26 @@ from typing import TYPE_CHECKING
 import click
 
 from foretold.cli.edge_dev import dev
+from foretold.cli.edge_warm import warm
 
 if TYPE_CHECKING:
     from foretold.deploy.plan import Edge
 
 
-@click.group("edge", short_help="Run the edge on this machine; export it for other tools.")
+@click.group("edge", short_help="Run the edge on this machine, warm its KV, export it.")
 def command() -> None:
-    """The edge: on this machine, and for other tools.
+    """The edge: on this machine, its KV, and for other tools.
 
     \b
     Examples:
       foretold edge dev
+      foretold edge warm --dry-run
       foretold edge export wrangler
     """
 
 
 command.add_command(dev)
+command.add_command(warm)
 
 
 @command.group("export", short_help="The description in another tool's form.")

@@ -61,6 +61,7 @@ def dev(
         port=port,
         kv_port=kv_port,
         face=lambda: _face(at),
+        find=lambda: _find(at),
         read=_reader(edge_file),
         edge_file=edge_file,
     )
@@ -87,7 +88,7 @@ async def _run(wanted: Wanted, *, as_json: bool) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop, number)
     # First, whether there is a node at all: to install a runtime for nothing would be rude.
-    await asyncio.to_thread(wanted.face)
+    await asyncio.to_thread(wanted.find)
     edge = LocalEdge(wanted, await asyncio.to_thread(platform, tell=_tell), tell=_tell)
     running = asyncio.create_task(_serve(edge, as_json=as_json))
     try:
@@ -171,6 +172,20 @@ def _reader(edge_file: Path | None) -> Callable[[], tuple[EdgeSettings | None, P
         return load_edge(edge_file), edge_file.parent
 
     return read
+
+
+def _find(url: str) -> None:
+    """Raises NodeError if no node answers there."""
+    from foretold.cli.client import request
+    from foretold.errors import NodeError
+
+    response = request(url, "GET", "/-/health", headers={}, timeout_s=_NODE_S)
+    try:
+        is_one = response.status == 200 and "version" in json.loads(response.read())
+    except (ValueError, TypeError):
+        is_one = False
+    if not is_one:
+        raise NodeError(f"what answers at {url} is no Foretold node: give its address with --url")
 
 
 def _face(url: str) -> NodeFace:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from foretold.assemble import written_routes
 from foretold.config.settings import Config
 from foretold.deploy.describing import bundled_entry, page_folder
 from foretold.deploy.settings import EdgeSettings
@@ -18,6 +19,7 @@ SETTINGS, SECRET, ADMIN = "FORETOLD_SETTINGS", "FORETOLD_SECRET", "FORETOLD_ADMI
 NODE_KEY = "NODE_KEY"
 # Names of models as Workers AI has them.
 OF_WORKERS_AI = "@cf/*"
+REST = "all-else"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +53,17 @@ def models_in(told: Any) -> tuple[Model, ...]:
 
 
 def settings_for(node: NodeFace, config: Config) -> dict[str, Any]:
-    """The Worker's settings in front of a node: the node's own keys, lifetimes and revisions.
+    """The Worker's settings in front of a node: the node's own keys, lifetimes, routes and revisions.
 
-    So both make the same key of a question to the node's own models, and show each other's answers.
+    So both make the same key of the same question, and show each other's answers.  Declared routes, and those that choose
+    by language or rename a model, are the node's alone: what they take goes on to it.
     """
     cache = config.cache
     upstreams: dict[str, Any] = {"node": {"url": f"{node.url}/v1", **({"key": {"env": NODE_KEY}} if node.key else {})}}
-    routes = [_to_node(m.name, (m.name,), config, revision=m.revision) for m in node.models if m.revision]
+    routes = _routes(node, config)
     if node.own_model is not None:
-        upstreams["ai"] = {"speaks": "workers_ai"}
-        routes.append({"name": "ai", "models": [OF_WORKERS_AI], "upstream": "ai"})
-    routes.append(_to_node("node", ("*",), config))
+        upstreams["workers-ai"] = {"speaks": "workers_ai"}
+        routes.insert(0, {"name": "workers-ai", "models": [OF_WORKERS_AI], "upstream": "workers-ai"})
     settings = {
         "cache": {
             "fresh": f"{cache.fresh}s",
@@ -108,9 +110,28 @@ def ai_of(node: NodeFace) -> Mapping[str, str] | None:
     return None if model is None else {"url": node.url, "model": model, "key": node.key}
 
 
-def _to_node(name: str, models: Sequence[str], config: Config, *, revision: str = "") -> dict[str, Any]:
+def _routes(node: NodeFace, config: Config) -> list[dict[str, Any]]:
+    """Those of the node that an edge can have too, in their order, then one for all else."""
+    revisions = {model.name: model.revision for model in node.models if model.revision}
+    found = []
+    for route in written_routes(config):
+        if route.kind != "model" or route.languages or route.upstream_model:
+            continue
+        revision = revisions.pop(route.model, "") if route.model else route.revision or route.name
+        if revision:
+            found.append(_to_node(route.name, route.models, config, revision=revision, scope=route.scope))
+    # Of a node whose settings are others than those read here.
+    found = [_to_node(name, (name,), config, revision=revision) for name, revision in revisions.items()] + found
+    return [*found, _to_node(REST, ("*",), config)]
+
+
+def _to_node(
+    name: str, models: Sequence[str], config: Config, *, revision: str = "", scope: str = "credential"
+) -> dict[str, Any]:
     route: dict[str, Any] = {"name": name, "models": list(models), "upstream": "node"}
-    if not config.api_keys:
+    if scope == "shared":
+        route["scope"] = scope
+    elif not config.api_keys:
         # Whose answers those are is told by the caller's credential: on both sides the same.
         route["pass_credential"] = True
     return {**route, "revision": revision} if revision else route

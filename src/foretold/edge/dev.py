@@ -31,13 +31,18 @@ READ_PURGES_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to run: `face` asks the node for its models, `read` gives edge.toml and its folder, or none."""
+    """What is to run.
+
+    `face` asks the node for its models, and raises ForetoldError; `find` only whether it is there; `read` gives edge.toml
+    and its folder, or none.
+    """
 
     config: Config
     folder: DataFolder
     port: int
     kv_port: int
     face: Callable[[], NodeFace]
+    find: Callable[[], None]
     read: Callable[[], tuple[EdgeSettings | None, Path]]
     edge_file: Path | None
 
@@ -134,8 +139,12 @@ class LocalEdge:
         return bool(paths)
 
     async def _has_other_models(self) -> bool:
+        assert self.face is not None
         try:
-            face = await asyncio.to_thread(self._wanted.face)
+            await asyncio.to_thread(self._wanted.find)
+            # Without models of its own the list is its upstream's: not to be asked all the time.
+            may_differ = self.face.own_model is not None or self._node_is_gone
+            face = await asyncio.to_thread(self._wanted.face) if may_differ else self.face
         except ForetoldError as error:
             if not self._node_is_gone:
                 self._node_is_gone = True

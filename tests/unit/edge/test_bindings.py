@@ -27,13 +27,42 @@ def test_a_model_of_the_node_has_its_revision_in_the_route():
 
     assert routes["small"]["revision"] == "r1"
     assert routes["small"]["models"] == ["small"]
-    assert routes["node"]["models"] == ["*"]
+    assert routes["all-else"]["models"] == ["*"]
+
+
+def test_routes_to_upstreams_have_the_revision_that_the_node_keys_by_and_their_scope():
+    config = (
+        '[upstreams.u]\nurl = "http://127.0.0.1:9"\n'
+        '[[routes]]\nname = "help"\nmodels = ["help-*"]\nupstream = "u"\nscope = "shared"\n'
+        '[[routes]]\nname = "all"\nmodels = ["*"]\nupstream = "u"\nrevision = "v2"\n'
+        '[[routes]]\nname = "classify"\nkind = "json"\npath = "/classify"\nupstream = "u"\n'
+    )
+    routes = settings_for(NONE, load(config))["routes"]
+
+    assert [(r["name"], r.get("revision"), r.get("scope"), r.get("pass_credential")) for r in routes] == [
+        ("help", "help", "shared", None),
+        ("all", "v2", None, True),
+        ("all-else", None, None, True),
+    ]
+
+
+def test_a_route_that_an_edge_cannot_have_is_left_to_the_node():
+    config = (
+        '[upstreams.u]\nurl = "http://127.0.0.1:9"\n'
+        '[[routes]]\nname = "renamed"\nmodels = ["mine"]\nupstream = "u"\nupstream_model = "theirs"\n'
+    )
+
+    assert [route["name"] for route in settings_for(NONE, load(config))["routes"]] == ["all-else"]
 
 
 def test_models_of_workers_ai_are_answered_by_the_nodes_own_and_only_if_it_has_one():
-    assert {"name": "ai", "models": ["@cf/*"], "upstream": "ai"} in settings_for(OWN, load(""))["routes"]
+    assert settings_for(OWN, load(""))["routes"][0] == {
+        "name": "workers-ai",
+        "models": ["@cf/*"],
+        "upstream": "workers-ai",
+    }
     assert ai_of(OWN) == {"url": "http://127.0.0.1:3673", "model": "small", "key": ""}
-    assert "ai" not in settings_for(NONE, load(""))["upstreams"]
+    assert "workers-ai" not in settings_for(NONE, load(""))["upstreams"]
     assert ai_of(NONE) is None
 
 

@@ -213,7 +213,7 @@ class KvApi:
             return
         code = _code(content)
         told = f"status {status}" + (f", code {code}" if code is not None else "")
-        if status in (401, 403) or code in (6003, 9109, 10000):
+        if status in (401, 403) or (status < 500 and code in (6003, 9109, 10000)):
             raise StoreError(
                 f"KV does not take the token ({told}): it needs Workers KV Storage, Edit, for this account"
             )
