@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 
 import aiohttp
 import cloudflare
@@ -13,6 +14,7 @@ from tests.asking import chat_body
 from tests.fakes.upstream import begin_stream, chat, chunks_of, send_chunk, stream, text_for, whole
 from tests.running import in_front_of, running
 
+ROOT = Path(__file__).parents[2]
 LLAMA = "@cf/meta/llama-3.1-8b-instruct"
 PATH = f"/ai/run/{LLAMA}"
 USAGE = {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
@@ -144,6 +146,44 @@ async def test_the_official_client_can_use_a_node(upstream, tmp_path):
     assert [answer["response"] for answer in told] == [answer_text("hello")] * 2
     assert counted["hit"] == 1
     assert refused.value.errors[0].code == 5006
+
+
+EDGE_READS = """
+import { openAiEvents, openAiWhole } from "NATIVE";
+
+const { whole, transcript } = JSON.parse(await new Response(process.stdin).text());
+const asked = { operation: "chat", model: "m", body: new TextEncoder().encode("{}") };
+const told = openAiWhole(whole.result, asked, 0).choices[0].message.content;
+let streamed = "";
+for await (const piece of openAiEvents([new TextEncoder().encode(transcript)], asked, 0)) {
+  streamed += new TextDecoder().decode(piece);
+}
+console.log(JSON.stringify({ told, streamed }));
+"""
+
+
+async def test_the_edges_reader_of_workers_ai_reads_a_node(upstream, tmp_path):
+    """Its origin for Cloudflare's own models, worker/src/origins/native.js, as it is."""
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        whole_one = await node.post(PATH, asks("Chào bạn 👋"))
+        streamed = await node.post(PATH, asks("Chào bạn 👋", stream=True))
+    sent = json.dumps({"whole": whole_one.json, "transcript": streamed.body.decode()})
+    program = EDGE_READS.replace("NATIVE", (ROOT / "worker/src/origins/native.js").as_uri())
+
+    read = await asyncio.create_subprocess_exec(
+        "node",
+        "--input-type=module",
+        "--eval",
+        program,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    told = json.loads((await asyncio.wait_for(read.communicate(sent.encode()), 60))[0])
+
+    events = [json.loads(e[6:]) for e in told["streamed"].split("\n\n") if e.startswith("data: {")]
+    assert told["told"] == answer_text("Chào bạn 👋")
+    assert "".join(e["choices"][0]["delta"].get("content", "") for e in events) == answer_text("Chào bạn 👋")
+    assert told["streamed"].endswith("data: [DONE]\n\n")
 
 
 async def test_calls_come_in_one_piece_with_their_arguments_read(upstream, tmp_path):
@@ -285,7 +325,27 @@ async def test_what_passes_has_their_shapes_too(upstream, tmp_path):
     assert "".join(e["response"] for e in said(streamed)) == answer_text("a", 2)
 
 
-async def test_a_stale_or_negative_record_is_told_in_their_shape(upstream, tmp_path):
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b'{"prompt": "a", "prompt": "b"}', "unkeyable-repeat"),
+        (b'{"prompt": "\\ud83d"}', "unkeyable-surrogate"),
+        (b'{"prompt": "a", "seed": 1e16}', "unkeyable-number"),
+        (b'{"prompt": "a", "tools": [{"type": "web_search"}]}', "remote-tool"),
+    ],
+)
+async def test_what_has_no_key_as_a_chat_has_none_here(upstream, tmp_path, body, why):
+    async with running(in_front_of(upstream.url), tmp_path) as node:
+        answers = [await node.send("POST", "/ai/run/m", body) for _ in range(2)]
+
+    for answered in answers:
+        assert answered.status == 200
+        assert f"detail={why}" in answered.cache_status
+        assert answered.json["success"] is True
+    assert len(upstream.calls) == 2
+
+
+async def test_a_negative_record_is_told_in_their_shape(upstream, tmp_path):
     async def bad(call, writer, serial):
         await whole(writer, b'{"error": {"message": "no such thing", "type": "x"}}', status=400)
 

@@ -21,6 +21,7 @@ from foretold.contract.events import ends_cleanly, split
 from foretold.errors import ModelError, OriginCut
 from foretold.models.host import Host
 from foretold.models.process import PROGRAM
+from foretold.origins.grammar import MOST_OPEN_CLASSES
 from foretold.origins.local import LocalOrigin
 from foretold.origins.predict import TextPredictions
 from foretold.ports import Asked, Forwarded
@@ -337,3 +338,30 @@ async def test_log_probabilities_are_told_for_each_token_with_its_rivals(host):
     assert "".join(text["logprobs"]["tokens"]) == text["text"]
     assert text["logprobs"]["text_offset"][0] == 0
     assert all(len(rivals) == 3 for rivals in text["logprobs"]["top_logprobs"])
+
+
+@pytest.mark.parametrize(("operation", "whole_of"), [("chat", chat.whole_of), ("completion", completion.whole_of)])
+async def test_a_grammar_is_obeyed(host, operation, whole_of):
+    grammar = 'root ::= answer "."\nanswer ::= "Có" | "Không"'
+
+    incoming, body = await ask(LocalOrigin(host, ONE_SLOT), operation, grammar=grammar)
+
+    choice = whole_of(split(body)[0])["choices"][0]
+    said = choice["text"] if operation == "completion" else choice["message"]["content"]
+    assert incoming.status == 200
+    assert said in ("Có.", "Không.")
+    assert choice["finish_reason"] == "stop"
+
+
+# Of those that are taken, the ones that cost most.
+@pytest.mark.parametrize("part", ["[a-z ]*", "([a-z ] | [a-y ])"])
+async def test_the_costliest_grammar_that_is_taken_does_not_hold_up_the_engine(host, part):
+    count = MOST_OPEN_CLASSES if part.startswith("[") else MOST_OPEN_CLASSES // 2
+    grammar = "root ::= " + " ".join([part] * count)
+    began_s = time.monotonic()
+
+    incoming, _ = await ask(LocalOrigin(host, ONE_SLOT), grammar=grammar, max_tokens=8)
+
+    assert incoming.status == 200
+    # Those that are refused took more than 25 s for twelve tokens.
+    assert time.monotonic() - began_s < 60

@@ -35,9 +35,12 @@ def model_in(path: str) -> str | None:
 
 class WorkersAI:
     def read(self, request: Request, body: bytes, controls: Controls) -> Asked:
-        if not isinstance(read_body(body).value, dict):
+        read = read_body(body)
+        if not isinstance(read.value, dict):
             raise Malformed("the body must be a JSON object")
         asked = _CHAT.read(request, _as_chat(raw_members(body), model_in(request.path) or ""), controls)
+        if read.unkeyable is not None:
+            asked = msgspec.structs.replace(asked, passes=read.unkeyable, input=None)
         # Usage is told where there is some; nobody waits for another answer because a record has none.
         return msgspec.structs.replace(asked, usage=not asked.streamed, projection=PROJECTION)
 

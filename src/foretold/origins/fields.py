@@ -13,7 +13,7 @@ import orjson
 
 from foretold.errors import Malformed, Refused
 from foretold.models.manifest import Manifest
-from foretold.origins import messages, schema, tools
+from foretold.origins import grammar, messages, schema, tools
 from foretold.origins.refusing import bad_value, count, number, unknown_field
 
 # Known to OpenAI's clients and without meaning for the answer of a local model.
@@ -97,6 +97,9 @@ def _check_together(operation: str, told: dict[str, Any], manifest: Manifest) ->
         raise Refused(f"`{question}` is missing", param=question, code="missing_field")
     if "repetition_penalty" in told and "repeat_penalty" in told:
         raise Refused("give `repeat_penalty` or `repetition_penalty`", param="repetition_penalty", code="bad_value")
+    for other in ("response_format", "tools"):
+        if "grammar" in told and other in told:
+            raise Refused(f"give `grammar` or `{other}`: an answer has one form", param="grammar", code="bad_value")
     if "top_logprobs" in told and not told.get("logprobs"):
         raise bad_value("top_logprobs", told["top_logprobs"], "allowed only with `logprobs` true")
     if "tools" not in manifest.capabilities:
@@ -187,6 +190,7 @@ _SAMPLING: dict[str, Rule] = {
     "repetition_penalty": _number(0.5, 2),  # its name elsewhere
     "logit_bias": _biases,
     "n": _only(1),
+    "grammar": grammar.checked,
 }
 _CHAT: dict[str, Rule] = {
     "messages": messages.checked,

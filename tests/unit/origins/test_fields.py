@@ -42,7 +42,6 @@ UNKNOWN = {
     "n_probs": 10**9,
     "id_slot": 999_999,
     "samplers": ["x"] * 1000,
-    "grammar": 'root ::= "a"',
     "json_schema": {"type": "object"},
     "n_keep": -1,
     "n_predict": -1,
