@@ -62,10 +62,11 @@ check: $(VENV)/.dev  ## lint, types, layers, generated files
 	$(RUN) docs/generate.py --check
 	$(RUN) tools/check_tree.py
 
-bench: $(VENV)/.dev  ## CPU microseconds of a hit and a miss, beside nginx and Varnish; BENCH_PEERS=FOLDER adds others
+bench: $(VENV)/.dev worker/node_modules  ## CPU microseconds of a hit and a miss, beside nginx and Varnish; BENCH_PEERS=FOLDER adds others
 	@tools/apt wrk nginx-light varnish varnish-modules $(if $(BENCH_PEERS),redis-server nghttp2-client)
 	$(RUN) bench/run.py
 	$(RUN) bench/crowd.py
+	$(RUN) bench/edge.py
 	$(if $(BENCH_PEERS),$(RUN) bench/peers.py $(BENCH_PEERS) $(CACHE)/bench-peers)
 
 wheel: $(VENV)/.dev  ## builds the wheel and runs the end-to-end tests against it, away from the source tree

@@ -322,9 +322,11 @@ export class Ride {
     let timer;
     await new Promise((resolve) => {
       this.#awake = resolve;
-      timer = setTimeout(resolve, BEAT_MS);
+      // Again and again: woken from another request, this one goes on a moment later, and the platform ends a request
+      // that waits for nothing of its own in that moment.
+      timer = setInterval(resolve, BEAT_MS);
     });
-    clearTimeout(timer);
+    clearInterval(timer);
     this.#awake = null;
   }
 

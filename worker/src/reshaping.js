@@ -30,22 +30,24 @@ async function asTranscript(body, operation, { usage }) {
 }
 
 async function asWhole(body, operation) {
-  let events;
+  let told;
   try {
-    [events] = split(body);
+    [told] = split(body);
   } catch {
     throw noAnswer();
   }
-  const isAll = events.some((event) => event.data === DONE);
+  // Whoever streams reads up to the first [DONE]; what an origin says behind it is no part of the answer.
+  const end = told.findIndex((event) => event.data === DONE);
+  const isAll = end >= 0;
   let answer;
   try {
-    answer = shapes.WHOLE_OF.get(operation)(events);
+    answer = shapes.WHOLE_OF.get(operation)(isAll ? told.slice(0, end) : told);
   } catch (error) {
     if (!(error instanceof NotAnAnswer || error instanceof TypeError)) throw error;
     throw isAll ? noAnswer() : half();
   }
-  const told = answer.get("error") ?? null;
-  if (told !== null) return { status: 502, kind: shapes.JSON_TYPE, body: utf8(written(new Map([["error", told]]))) };
+  const error = answer.get("error") ?? null;
+  if (error !== null) return { status: 502, kind: shapes.JSON_TYPE, body: utf8(written(new Map([["error", error]]))) };
   if (!isAll) throw half();
   return { status: 200, kind: shapes.JSON_TYPE, body: utf8(written(answer)) };
 }

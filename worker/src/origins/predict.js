@@ -64,9 +64,10 @@ export class TextPredictions {
     try {
       if (isEvents(byName(incoming.headers).get("content-type") ?? "")) {
         const [events, rest] = split(body);
-        isAll = events.some((event) => event.data === DONE);
+        const end = events.findIndex((event) => event.data === DONE);
+        isAll = end >= 0;
         isClean = endsCleanly(events, rest);
-        told = WHOLE_OF.get("chat")(events);
+        told = WHOLE_OF.get("chat")(isAll ? events.slice(0, end) : events);
       } else {
         told = objectIn(body);
       }

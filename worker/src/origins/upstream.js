@@ -6,7 +6,7 @@
  */
 
 import { within } from "../deadlines.js";
-import { OriginCut, OriginTimeout, OriginUnreachable, Refused } from "../errors.js";
+import { OriginCut, OriginError, OriginTimeout, OriginUnreachable, Refused } from "../errors.js";
 import { asUtf8, byName, fieldsOf } from "../fields.js";
 
 const NOT_OURS_TO_PASS = new Set([
@@ -15,6 +15,8 @@ const NOT_OURS_TO_PASS = new Set([
   "strict-transport-security", "nel", "report-to",
 ]);
 const UNDONE_BY_THE_PLATFORM = new Set(["gzip", "br"]);
+// More than this of header fields is no answer, and few callers would read it.
+const MOST_HEAD_BYTES = 64 * 1024;
 const NEVER_IN_AN_ADDRESS = /[\x00-\x20\x7f]/;
 
 export class Upstream {
@@ -56,7 +58,21 @@ export class Upstream {
       if (error instanceof OriginTimeout) throw error;
       throw this.#failed(error);
     }
+    const wrong = this.#wrongHead(response);
+    if (wrong !== null) {
+      stop.abort();
+      throw wrong;
+    }
     return new UpstreamAnswer(this.name, response, { stop, idleS, endMs });
+  }
+
+  /** What a head says that is none of an answer, or null. */
+  #wrongHead({ status, headers }) {
+    // A word about another message: on another connection there may be an answer.
+    if (status < 200 || status > 599) return new OriginCut(`upstream '${this.name}' answered with status ${status}`);
+    const bytes = fieldsOf(headers).reduce((sum, [name, value]) => sum + name.length + value.length, 0);
+    if (bytes <= MOST_HEAD_BYTES) return null;
+    return new OriginError(`upstream '${this.name}' sent ${bytes} bytes of header fields: at most ${MOST_HEAD_BYTES}`);
   }
 
   #late(firstByteS) {
@@ -151,7 +167,9 @@ class UpstreamAnswer {
   }
 
   async #next(reader) {
-    const waitMs = Math.max(1, Math.min(this.#idleS * 1000, this.#endMs - Date.now()));
+    const waitMs = Math.min(this.#idleS * 1000, this.#endMs - Date.now());
+    // What is always there at once would be read for ever.
+    if (waitMs <= 0) throw this.#stalled();
     try {
       return await within(reader.read(), waitMs, () => this.#stalled());
     } catch (error) {
@@ -160,7 +178,7 @@ class UpstreamAnswer {
   }
 
   #stalled() {
-    return new OriginTimeout(`upstream '${this.#upstream}' stalled in mid-answer`);
+    return new OriginTimeout(`upstream '${this.#upstream}' stalled in mid-answer, or did not end in its time`);
   }
 
   #brokeOff() {

@@ -145,8 +145,9 @@ class AiStream {
 
   async #next(untilMs) {
     const late = () => new OriginTimeout(`'${this.#name}' stalled: no more of its answer came in its time`);
+    if (untilMs <= Date.now()) throw late();
     try {
-      return await within(this.#reader.read(), Math.max(1, untilMs - Date.now()), late);
+      return await within(this.#reader.read(), untilMs - Date.now(), late);
     } catch (error) {
       if (error instanceof OriginTimeout) throw error;
       throw new OriginCut(`'${this.#name}' broke off in mid-answer`);

@@ -5,7 +5,8 @@
  * repeats the caller's last message and counts the calls.  A reply has `status`, `headers`, and a body: `json`, `text`,
  * `events` (data of server-sent events) or `chat` (the text of a good answer, in the shape asked for).  Faults:
  * `cut_after` so many pieces, `unframed` (no length, the end of the connection), `announced` (a length that isn't so),
- * `refused` (closed before an answer), `waits` (for `release`, before the pieces of these numbers).
+ * `refused` (closed before an answer), `waits` (for `release`, before the pieces of these numbers).  `chosen` may pick
+ * a reply by the call; one with `wire` writes to the socket itself, as those of faults.js do.
  */
 
 import { createServer } from "node:net";
@@ -16,6 +17,7 @@ const EVENTS = "text/event-stream";
 export class Origin {
   calls = [];
   replies = [];
+  chosen = () => null;
   /** What `GET /models` tells: the list of models, a whole answer, or null for an error.  Not among the calls. */
   models = [];
   #server;
@@ -54,8 +56,13 @@ export class Origin {
     this.replies = replies;
   }
 
-  async stop() {
+  /** Ends every connection: what was left on one is nobody's next answer. */
+  hangUp() {
     for (const socket of this.#sockets) socket.destroy();
+  }
+
+  async stop() {
+    this.hangUp();
     this.#server.close();
     await once(this.#server, "close");
   }
@@ -105,7 +112,11 @@ export class Origin {
   }
 
   async #reply(socket, call, number) {
-    const reply = this.replies[Math.min(number, this.replies.length) - 1] ?? {};
+    const reply = this.chosen(call) ?? this.replies[Math.min(number, this.replies.length) - 1] ?? {};
+    if (reply.wire) {
+      await reply.wire(socket, goodFor(call, number));
+      return;
+    }
     if (reply.refused) {
       socket.destroy();
       return;
@@ -141,6 +152,14 @@ function callIn(held) {
   const length = Number(headers["content-length"] ?? 0);
   if (rest.length < length) return null;
   return { method, target, headers, body: rest.subarray(0, length).toString(), isLeft: false };
+}
+
+/** What a good answer would be, whole and as events. */
+function goodFor(call, number) {
+  const asked = JSON.parse(call.body);
+  const shaped = (stream) => bodyOf({}, { ...call, body: JSON.stringify({ ...asked, stream }) }, number).pieces;
+  const question = asked.messages.at(-1).content;
+  return { body: shaped(false).join(""), events: shaped(true), isStream: asked.stream === true, question };
 }
 
 function bodyOf(reply, call, number) {
