@@ -88,11 +88,11 @@ $(VENV)/bin/python:
 	@tools/venv $(PYTHON) $(VENV)
 
 $(VENV)/.run: requirements.txt | $(VENV)/bin/python
-	@tools/packages $(VENV) $(CACHE) requirements.txt 40
+	@tools/packages $(VENV) $(CACHE) requirements.txt 50
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.txt | $(VENV)/bin/python
-	@tools/packages $(VENV) $(CACHE) requirements-dev.txt 105
+	@tools/packages $(VENV) $(CACHE) requirements-dev.txt 165
 	@touch $@ $(VENV)/.run
 
 tests/e2e/javascript/node_modules worker/node_modules tests/wrangler/node_modules: %/node_modules: %/package-lock.json

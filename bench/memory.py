@@ -105,7 +105,7 @@ async def asking(*, memory: str = "1024 GiB", disk: str = "") -> AsyncIterator[A
             tiers = [("memory", memory), *([("disk", disk)] if disk else [])]
             written = "".join(f'[[tiers]]\nstore = "{store}"\nlimit = "{limit}"\n' for store, limit in tiers)
             config = load(f'[upstreams.mock]\nurl = "{mock.url}/v1"\n{written}')
-            assembled = assemble(config, DataFolder(folder / "data"), model_files={}, run_folder=folder)
+            assembled = assemble(config, DataFolder(folder / "data"), weights={}, run_folder=folder)
             app = Live(config, assembled, base_url="", is_ready=lambda: True, read=lambda: config).app
             yield Asking(app, assembled.node, assembled.secret)
             await assembled.node.close()

@@ -151,7 +151,7 @@ def _metrics_text() -> str:
     config = load('[upstreams.any]\nurl = "http://127.0.0.1:9"\n[[tiers]]\nstore = "memory"\nlimit = "1 MiB"\n')
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
-        node = assemble(config, DataFolder(path), model_files={}, run_folder=path).node
+        node = assemble(config, DataFolder(path), weights={}, run_folder=path).node
         node.account(Outcome(began_ms=0))
         return metrics(stats(node)).decode()
 

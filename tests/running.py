@@ -129,7 +129,7 @@ async def running(
     assembled = assemble(
         config,
         DataFolder(folder),
-        model_files={},
+        weights={},
         run_folder=folder,
         now_ms=now_ms,
         monotonic_ms=monotonic_ms,

@@ -19,7 +19,7 @@ from foretold.flights.lease import ALONE
 from foretold.generations import FileGenerations
 from foretold.leases.locks import can_lock
 from foretold.leases.shared import SharedLease
-from foretold.models.configured import LocalModel, local_models_of, models_of
+from foretold.models.configured import LocalModel, Weights, local_models_of, models_of
 from foretold.models.manifest import revision
 from foretold.node import Node
 from foretold.observe.counters import Counters
@@ -70,7 +70,7 @@ def assemble(
     config: Config,
     folder: DataFolder,
     *,
-    model_files: Mapping[str, Path],
+    weights: Mapping[str, Weights],
     run_folder: Path,
     now_ms: Callable[[], int] = wall_ms,
     local: Mapping[str, LocalOrigin] | None = None,
@@ -78,14 +78,14 @@ def assemble(
 ) -> Assembled:
     """A node that is not serving yet.
 
-    `model_files` are the verified weights of each local model; `run_folder`, of this user alone, takes their sockets.
+    `weights` are those of its local models, by name; `run_folder`, of this user alone, takes their sockets.
     `local` are models that another process runs, instead.  The lease of a node with several workers is to be
     opened.  Raises ConfigError or StoreError.
     """
     secret = folder.secret()
     models: tuple[LocalModel, ...] = ()
     if local is None:
-        models = local_models_of(config, model_files, run_folder)
+        models = local_models_of(config, weights, run_folder)
         local = {m.manifest.name: LocalOrigin(m.host, m.manifest) for m in models}
     upstreams = {u.name: upstream_of(u) for u in config.upstreams}
     memory, below, set_aside = _stores(config, folder, now_ms)

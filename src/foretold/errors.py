@@ -21,6 +21,11 @@
     │   │   └── LeaderLost       the process that fetched it for all did not go on
     │   └── OriginUnready        the origin says or shows that it cannot serve now
     ├── ModelError               a local model is missing, damaged or will not load
+    ├── LibraryError             a library of models failed, or holds what it must not
+    │   ├── LibraryForbidden     its store refuses the credentials
+    │   ├── LibraryUnreachable   its store gives no answer, or none that holds
+    │   ├── NotInLibrary         no such model, revision or file there
+    │   └── Untrusted            a manifest that neither a digest nor a signature vouches for
     ├── NodeError                the command line could not reach a node
     ├── DeployError              an account of Cloudflare refused something, or isn't as it must be
     │   ├── DeployTaken          what the deployment needs belongs to somebody else there
@@ -158,6 +163,31 @@ class OriginUnready(OriginError):
 class ModelError(ForetoldError):
     status = 503
     code = "model_failed"
+
+
+class LibraryError(ForetoldError):
+    status = 503
+    code = "library_failed"
+
+
+class LibraryForbidden(LibraryError):
+    code = "library_forbidden"
+    exit_code = 4
+
+
+class LibraryUnreachable(LibraryError):
+    code = "library_unreachable"
+    retryable = True
+    exit_code = 5
+
+
+class NotInLibrary(LibraryError):
+    code = "not_in_library"
+    exit_code = 6
+
+
+class Untrusted(LibraryError):
+    code = "model_untrusted"
 
 
 class NodeError(ForetoldError):

@@ -3,14 +3,11 @@
 A ```toml or ```python block whose first line is a comment with a file's name is saved under that name.  A node is
 started by the page's own `foretold serve` or `make serve`, or, where the page shows none, before the first command
 that asks one: with the page's `foretold.toml`, else with the bundled model if the page names it, else in front of a
-<<<<<<< HEAD
-stand-in for OpenAI.  A page that deploys has an empty account of Cloudflare before it, whose Workers run and answer at
-its hosts; who listens to a Worker there does it beside what follows.  Addresses as pages write them are exchanged for
-those of this run, in both directions.
-=======
 stand-in for OpenAI.  Its `foretold edge dev` runs beside it, and from then on a node that is started again has the same
-address.  A page that deploys has an empty account of Cloudflare before it.  Addresses as pages write them are exchanged for those of this run, in both directions.
->>>>>>> 912d296 (wip edge dev)
+address.  A page that deploys has an empty account of Cloudflare before it, whose Workers run and answer at its hosts; who
+listens to a Worker there does it beside what follows.  A page that pushes models has an empty S3 server, the model's file
+and a machine without models before it.  Addresses as pages write them are exchanged for those of this run, in both
+directions.
 """
 
 from __future__ import annotations
@@ -25,12 +22,17 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from foretold.datafolder import models_folder
+from foretold.models import bundled
+from foretold.models.manifest import SMOLLM2
 from tests.docs.matching import ANYTHING, matches
 from tests.docs.pages import ROOT, Block, blocks
 from tests.e2e.program import START_S, command, environment
 from tests.fakes.cloudflare_api import TOKEN, CloudflareApi
 from tests.fakes.cloudflare_api.front import Front
 from tests.fakes.upstream import FakeUpstream
+from tests.library.weed import ACCESS_KEY, SECRET_KEY, weed
+from tests.library.worlds import Told
 
 BUNDLED = "smollm2-135m"
 BUNDLED_WORKER = ROOT / "worker" / "src" / "prediction_worker.js"
@@ -87,6 +89,8 @@ class Reader:
         names_the_bundled = any(BUNDLED in block.text for block in blocks(page, "sh", "console"))
         if any("foretold deploy cloudflare" in block.text for block in blocks(page, "sh", "console")):
             await self._open_account()
+        if any("foretold models push" in block.text for block in blocks(page, "sh", "console")):
+            self._open_bucket()
         for block in blocks(page, "toml", "python", "sh", "console"):
             if block.language in ("toml", "python"):
                 await self._save(block)
@@ -108,6 +112,18 @@ class Reader:
         self._api = await self._account.enter_async_context(CloudflareApi())
         front = await self._account.enter_async_context(Front(self._api, self._folder / "front"))
         self._more |= {"CLOUDFLARE_API_TOKEN": TOKEN, "CLOUDFLARE_API_BASE_URL": self._api.url, **front.environment()}
+
+    def _open_bucket(self) -> None:
+        (self._folder / "weed").mkdir()
+        server = self._account.enter_context(weed(self._folder / "weed"))
+        weights = bundled.ensure(SMOLLM2, models_folder(), tell=Told())
+        (self._folder / SMOLLM2.files[0].name).symlink_to(weights)
+        self._more |= {
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+            "AWS_ENDPOINT_URL": server.endpoint,
+            "FORETOLD_CACHE": str(self._folder / "cache"),
+        }
 
     async def _save(self, block: Block) -> None:
         name = _FILE_NAME.match(block.text)

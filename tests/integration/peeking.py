@@ -117,9 +117,7 @@ async def side(settings: str, folder: Path, *, peeks: bool, now_ms: Callable[[],
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "secret").write_text("5" * 64 + "\n")
     (folder / "secret").chmod(0o600)
-    assembled = assemble(
-        config, DataFolder(folder), model_files={}, run_folder=folder, now_ms=now_ms, monotonic_ms=now_ms
-    )
+    assembled = assemble(config, DataFolder(folder), weights={}, run_folder=folder, now_ms=now_ms, monotonic_ms=now_ms)
     live = Live(
         config, assembled, base_url="http://127.0.0.1:3673/v1", is_ready=lambda: True, read=lambda: load(settings)
     )

@@ -62,6 +62,19 @@ def model_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     return _beginning_with(incomplete, _of_the_node(ctx.params.get("url")) or _of_the_settings())
 
 
+def library_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Models of libraries: those of the settings, and those that are on this machine."""
+    from foretold.cli.settings import read_config
+    from foretold.datafolder import models_folder
+    from foretold.errors import ConfigError
+    from foretold.models.library.kept import Kept
+
+    named = [origin.name for origin in Kept(models_folder()).origins()]
+    with contextlib.suppress(ConfigError):
+        named += [model.name for model in read_config(None).models if model.source != "bundled"]
+    return _beginning_with(incomplete, sorted(set(named)))
+
+
 def _beginning_with(incomplete: str, names: Any) -> list[Any]:
     from click.shell_completion import CompletionItem
 

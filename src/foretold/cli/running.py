@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shutil
@@ -21,9 +20,7 @@ from foretold.config.settings import Config
 from foretold.datafolder import DataFolder, data_folder, models_folder
 from foretold.errors import ForetoldError
 from foretold.live import Live
-from foretold.models import bundled
-from foretold.models.configured import models_of
-from foretold.models.manifest import SMOLLM2
+from foretold.models.weights import held, weights_of
 from foretold.observe.log import QueryLog
 from foretold.server.listening import bind
 from foretold.server.serve import rested, serve, server_for
@@ -39,19 +36,17 @@ async def run(config: Config, *, read: Callable[[], Config], as_json: bool) -> i
     run_folder = Path(tempfile.mkdtemp(prefix="foretold-"))
     try:
         folder = data_folder(config.data)
-        models = models_of(config)
-        # In a thread: a download or a hash must not keep Ctrl-C waiting.
-        file = await asyncio.to_thread(bundled.ensure, SMOLLM2, models_folder(), tell=Progress()) if models else None
-        files = {m.name: file for m in models if file is not None}
-        assembled = assemble(config, folder, model_files=files, run_folder=run_folder)
-        try:
-            for model in assembled.models:
-                await model.host.start()
-            return await _serve(config, assembled, sock, read=read, began_s=began_s, folder=folder, as_json=as_json)
-        finally:
-            await assembled.node.close()
-            for model in assembled.models:
-                await model.host.stop()
+        with held() as using:
+            weights = await weights_of(config, models_folder(), using=using, tell=Progress())
+            assembled = assemble(config, folder, weights=weights, run_folder=run_folder)
+            try:
+                for model in assembled.models:
+                    await model.host.start()
+                return await _serve(config, assembled, sock, read=read, began_s=began_s, folder=folder, as_json=as_json)
+            finally:
+                await assembled.node.close()
+                for model in assembled.models:
+                    await model.host.stop()
     finally:
         sock.close()
         shutil.rmtree(run_folder, ignore_errors=True)

@@ -19,9 +19,8 @@ from foretold.config.checking import reachable
 from foretold.config.settings import Config
 from foretold.datafolder import DataFolder, data_folder, models_folder
 from foretold.errors import ForetoldError
-from foretold.models import bundled
-from foretold.models.configured import local_models_of, models_of
-from foretold.models.manifest import SMOLLM2
+from foretold.models.configured import local_models_of
+from foretold.models.weights import held, weights_of
 from foretold.server.listening import bind
 from foretold.workers.beginning import Given
 from foretold.workers.parent import Parent
@@ -43,30 +42,29 @@ async def run(config: Config, *, text: str, given: Given, read: Callable[[], str
         # Made once, here: the workers only read them.
         folder.secret()
         folder.admin_token()
-        named = models_of(config)
-        file = await asyncio.to_thread(bundled.ensure, SMOLLM2, models_folder(), tell=Progress()) if named else None
-        files = {m.name: file for m in named if file is not None}
-        models = local_models_of(config, files, run_folder)
-        try:
-            for model in models:
-                await model.host.start()
-            logs = config.logs.queries
-            parent = Parent(
-                config,
-                sock,
-                text=text,
-                given=given,
-                url=url,
-                read=read,
-                data=folder.path,
-                models=models,
-                logs_queries=logs == "on" or (logs == "auto" and sys.stderr.isatty() and not as_json),
-                tell=_tell,
-            )
-            return await _attend(parent, config, folder, url, began_s=began_s, as_json=as_json)
-        finally:
-            for model in models:
-                await model.host.stop()
+        with held() as using:
+            weights = await weights_of(config, models_folder(), using=using, tell=Progress())
+            models = local_models_of(config, weights, run_folder)
+            try:
+                for model in models:
+                    await model.host.start()
+                logs = config.logs.queries
+                parent = Parent(
+                    config,
+                    sock,
+                    text=text,
+                    given=given,
+                    url=url,
+                    read=read,
+                    data=folder.path,
+                    models=models,
+                    logs_queries=logs == "on" or (logs == "auto" and sys.stderr.isatty() and not as_json),
+                    tell=_tell,
+                )
+                return await _attend(parent, config, folder, url, began_s=began_s, as_json=as_json)
+            finally:
+                for model in models:
+                    await model.host.stop()
     finally:
         sock.close()
         shutil.rmtree(run_folder, ignore_errors=True)

@@ -36,6 +36,7 @@ def check(config: Config, fail: Fail) -> None:
     if len(config.upstreams) > 1 and not config.routes:
         several = " and ".join(u.name for u in config.upstreams)
         raise fail(("upstreams",), f"which models go to {several}? say so in [[routes]]")
+    _check_models(config, fail)
     overlap = {u.name for u in config.upstreams} & {m.name for m in config.models}
     if overlap:
         raise fail(("models", min(overlap)), "an upstream has the same name: a fallback could mean either")
@@ -90,6 +91,25 @@ def _check_tiers(config: Config, fail: Fail) -> None:
             raise fail((*place, min(of_kv)), f"{tier.store} takes none: it belongs to cloudflare_kv")
         elif tier.limit is None:
             raise fail(place, "`limit` is missing: how many bytes it may hold, its own overhead counted")
+
+
+def _check_models(config: Config, fail: Fail) -> None:
+    for model in config.models:
+        place = ("models", model.name)
+        if model.source == "bundled":
+            if model.revision or model.model:
+                which = "revision" if model.revision else "model"
+                raise fail((*place, which), "the bundled model has none: it says which model of a library is meant")
+        elif not model.revision and not config.library.trusted:
+            raise fail(
+                place,
+                f"who vouches for it? set `revision`, which `foretold models show {model.model or model.name}"
+                f" {model.source}` tells, or library.trusted to the keys of those who may sign",
+            )
+    library = config.library
+    if bool(library.access_key) != bool(library.secret_key):
+        missing = "secret_key" if library.access_key else "access_key"
+        raise fail(("library", missing), "an access key has two halves: set access_key and secret_key, or neither")
 
 
 def _check_route(config: Config, route: RouteSettings, at: int, fail: Fail) -> None:

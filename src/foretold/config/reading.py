@@ -24,6 +24,8 @@ _NEVER_SHOWN = (
     values.headers,
     values.api_key_digest,
     values.address,
+    values.maybe_address,
+    values.model_source,
     values.keyed_headers,
     values.inert_headers,
 )

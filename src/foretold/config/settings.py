@@ -188,14 +188,79 @@ class UpstreamSettings:
 @dataclass(frozen=True, kw_only=True)
 class ModelSettings:
     name: str
-    source: str = setting(v.choice("bundled"), "bundled", "where its weights come from", shown='"bundled"')
-    context: int = setting(v.number(256, 1_000_000), 2048, "tokens of prompt and answer together", shown="2048")
-    max_tokens: int = setting(
-        v.number(1, 1_000_000), 512, "the longest answer, where the request sets no limit", shown="512"
+    source: str = setting(
+        v.model_source,
+        "bundled",
+        "where its weights come from: with this program, or from a library at s3://, r2:// or file://",
+        shown='"bundled"',
     )
-    parallel: int = setting(v.number(1, 64), 2, "answers made at once", shown="2")
+    model: str = setting(v.maybe_text, "", "what the library calls it; by default the same", shown='"smollm2-135m"')
+    revision: str = setting(
+        v.revision, "", "the digest of its manifest in the library: no other is run", shown=f'"{"0" * 64}"'
+    )
+    context: int | None = setting(
+        v.number(256, 10_000_000),
+        None,
+        "tokens of prompt and answer together; by default what its manifest says, for the bundled one 2,048",
+        shown="2048",
+    )
+    max_tokens: int | None = setting(
+        v.number(1, 10_000_000),
+        None,
+        "the longest answer, where the request sets no limit; by default what its manifest says, for the bundled one 512",
+        shown="512",
+    )
+    parallel: int | None = setting(
+        v.number(1, 64),
+        None,
+        "answers made at once; by default what its manifest says, for the bundled one 2",
+        shown="2",
+    )
     threads: int = setting(
         v.number(0, 1024), 0, "threads it computes with; 0 is one less than the cores, at least one", shown="0"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Library:
+    trusted: tuple[str, ...] = setting(
+        v.public_keys,
+        (),
+        "public keys: a manifest that one of them signed may be run, where no revision is pinned",
+        shown='["ed25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="]',
+    )
+    cache_limit: int = setting(
+        v.size(least_bytes=2**20),
+        64 * 2**30,
+        "how many bytes of weights this machine keeps; what was used longest ago goes, never what is in use",
+        shown='"64 GiB"',
+    )
+    credentials: str = setting(
+        v.choice("keys", "machine", "none"),
+        "keys",
+        "what stores are asked with: access keys, what the cloud gives this machine, or nothing",
+        shown='"keys"',
+    )
+    access_key: v.Secret | None = setting(
+        v.secret, None, "the access key's id; else AWS_ACCESS_KEY_ID", shown='{ env = "AWS_ACCESS_KEY_ID" }'
+    )
+    secret_key: v.Secret | None = setting(
+        v.secret, None, "the access key's secret; else AWS_SECRET_ACCESS_KEY", shown='{ env = "AWS_SECRET_ACCESS_KEY" }'
+    )
+    region: str = setting(
+        v.maybe_text, "", "of s3://; else AWS_REGION, else us-east-1.  For r2:// it is auto", shown='"eu-central-1"'
+    )
+    endpoint: str = setting(
+        v.maybe_address,
+        "",
+        "where s3:// answers, if that is not AWS; else AWS_ENDPOINT_URL",
+        shown='"http://127.0.0.1:8333"',
+    )
+    r2_endpoint: str = setting(
+        v.maybe_address,
+        "",
+        "where r2:// answers, if not at ACCOUNT.r2.cloudflarestorage.com",
+        shown='"https://ACCOUNT.eu.r2.cloudflarestorage.com"',
     )
 
 
@@ -311,6 +376,7 @@ class Config:
     )
     upstreams: tuple[UpstreamSettings, ...] = tables(UpstreamSettings, "services that answer over HTTP", named=True)
     models: tuple[ModelSettings, ...] = tables(ModelSettings, "models that this node runs itself", named=True)
+    library: Library = table(Library, "where models come from, and who vouches for them")
     routes: tuple[RouteSettings, ...] = tables(
         RouteSettings, "which queries go where: the first that matches answers", named=False
     )

@@ -5,6 +5,7 @@ Each reader takes what TOML gives and returns what the program uses, or raises V
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import unicodedata
@@ -208,6 +209,41 @@ def api_key_digest(value: Any) -> str:
     return value
 
 
+def revision(value: Any) -> str:
+    if not isinstance(value, str) or not _DIGEST.fullmatch(value):
+        raise ValueError("give the revision of a manifest, 64 hex digits: `foretold models show` tells it")
+    return value
+
+
+def public_key(value: Any) -> str:
+    """`ed25519:` and 32 bytes as base64."""
+    scheme, _, encoded = value.partition(":") if isinstance(value, str) else ("", "", "")
+    try:
+        length = len(base64.b64decode(encoded, validate=True))
+    except ValueError:
+        length = 0
+    if scheme != "ed25519" or length != 32:
+        raise ValueError('give public keys such as "ed25519:…": `foretold models key FILE` makes one')
+    return str(value)
+
+
+def public_keys(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ValueError('give a list of public keys, such as ["ed25519:…"]')
+    return tuple(public_key(key) for key in value)
+
+
+def model_source(value: Any) -> str:
+    """`bundled`, or a library's address in its one form."""
+    if value == "bundled":
+        return "bundled"
+    if not isinstance(value, str) or not re.match(r"(s3|r2|file)://[^/]*/?[^/]", value) or not value.isprintable():
+        raise ValueError('give "bundled", or the address of a library, such as "s3://BUCKET/PREFIX"')
+    if "@" in value.partition("://")[2].split("/")[0]:
+        raise ValueError("give an address without credentials: they come from outside, see [library]")
+    return value
+
+
 def address(value: Any) -> str:
     """Scheme, host, perhaps a port and a path: paths and query strings of requests are put behind it."""
     if not isinstance(value, str) or not re.match(r"https?://[^/?#]", value) or not _is_plain(value):
@@ -224,6 +260,10 @@ def address(value: Any) -> str:
     if {".", ".."} & set(path.split("/")):
         raise ValueError("give an address without dot segments")
     return value
+
+
+def maybe_address(value: Any) -> str:
+    return "" if value == "" else address(value)
 
 
 def route_path(value: Any) -> str:

@@ -8,16 +8,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from foretold.config import Config
+from foretold.config.settings import ModelSettings
 from foretold.doctor.finding import MIB, Note, Notes, fault, ok, size, skipped, warning
 from foretold.doctor.folder import disk_limit, memory_limit
 from foretold.doctor.world import World
+from foretold.errors import ForetoldError
 from foretold.models.configured import models_of
-from foretold.models.manifest import SMOLLM2
+from foretold.models.manifest import Manifest
+from foretold.models.memory import cgroup_limit
+from foretold.models.weights import known
 
 # Beside connections: the store, sockets of engines, pipes, the event loop's own.
 _OTHER_FILES = 64
 _NODE_ITSELF = 100 * MIB
-_UNLIMITED = 2**60
 
 
 def limits(world: World, *, is_running: bool) -> Notes:
@@ -56,7 +59,7 @@ def _file_size(config: Config) -> Iterator[Note]:
 
 
 def _memory(world: World, config: Config, is_running: bool) -> Iterator[Note]:
-    needed, parts = memory_needed(config)
+    needed, parts = memory_needed(config, world.models)
     told = f"at most {size(needed)} of memory are needed ({parts})"
     allowed = cgroup_limit(world.root)
     if allowed is not None and allowed < needed:
@@ -74,16 +77,14 @@ def _memory(world: World, config: Config, is_running: bool) -> Iterator[Note]:
         yield ok(f"memory enough: {size(available)} available, at most {size(needed)} needed")
 
 
-def memory_needed(config: Config) -> tuple[int, str]:
-    """Bytes at the very most, and what they are for."""
-    models = [
-        SMOLLM2.with_settings(name=m.name, context=m.context, max_tokens=m.max_tokens, parallel=m.parallel)
-        for m in models_of(config)
-    ]
+def memory_needed(config: Config, models_folder: Path) -> tuple[int, str]:
+    """Bytes at the very most, and what they are for.  A model that is not here yet is not counted: nobody knows it."""
+    models = [manifest for settings in models_of(config) if (manifest := _known(settings, config, models_folder))]
+    weights = {file.sha256: file.size_bytes for manifest in models for file in manifest.files}
     parts = {
         "memory tier": memory_limit(config),
         "bodies": config.server.bodies_together,
-        "models": sum(m.memory_bytes for m in models) + (SMOLLM2.size_bytes if models else 0),
+        "models": sum(m.memory_bytes for m in models) + sum(weights.values()),
         "the node itself": _NODE_ITSELF * config.server.workers,
     }
     return sum(parts.values()), ", ".join(
@@ -91,31 +92,11 @@ def memory_needed(config: Config) -> tuple[int, str]:
     )
 
 
-def cgroup_limit(root: Path) -> int | None:
-    """Bytes that the memory cgroup of this process, or one above it, allows; None for no limit."""
+def _known(settings: ModelSettings, config: Config, folder: Path) -> Manifest | None:
     try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return None
-    found: list[int] = []
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if controllers == "":
-            base, name = root / "sys/fs/cgroup", "memory.max"
-        elif "memory" in controllers.split(","):
-            base, name = root / "sys/fs/cgroup/memory", "memory.limit_in_bytes"
-        else:
-            continue
-        here = base / path.lstrip("/")
-        # Inside a container the path may be that of the host; the container's own limit is then at the top.
-        for folder in [here, *(above for above in here.parents if above.is_relative_to(base))]:
-            try:
-                text = (folder / name).read_text().strip()
-            except OSError:
-                continue
-            if text.isdigit() and int(text) < _UNLIMITED:
-                found.append(int(text))
-    return min(found, default=None)
+        return known(settings, config, folder)
+    except ForetoldError:
+        return None  # the check of models tells it
 
 
 def _available(root: Path) -> int | None:

@@ -10,16 +10,20 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from foretold.config import Config
+from foretold.config.settings import ModelSettings
 from foretold.doctor.finding import Note, Notes, fault, ok, skipped, warning
 from foretold.doctor.world import World
+from foretold.errors import ForetoldError
 from foretold.models.blobs import why_not_whole
 from foretold.models.bundled import SMOLLM2_WHEEL
 from foretold.models.configured import models_of
 from foretold.models.host import LONGEST_SOCKET_PATH
 from foretold.models.manifest import SMOLLM2, File
+from foretold.models.weights import known
 
 _QUIET_S = 1.0
 _IMPORT_S = 60
@@ -34,14 +38,22 @@ _IN_A_RUN_FOLDER = "/foretold-01234567/01234567.sock"
 
 
 def model_files(world: World) -> Notes:
-    """Every local model has the one file of the bundled model; it is read whole to compare its digest."""
+    """The files of each local model are read whole to compare their digests."""
     if world.config is None:
         yield skipped("the settings are not valid")
         return
-    names = [model.name for model in models_of(world.config)]
-    if not names:
+    models = models_of(world.config)
+    if not models:
         yield skipped("no model runs on this node")
-        return
+    bundled = [model.name for model in models if model.source == "bundled"]
+    if bundled:
+        yield from _bundled(bundled, world)
+    for settings in models:
+        if settings.source != "bundled":
+            yield from _of_a_library(settings, world.config, world)
+
+
+def _bundled(names: Sequence[str], world: World) -> Iterator[Note]:
     (file,) = SMOLLM2.files
     blob = world.models / file.blob
     told = _Patient(world, f"checking the SHA-256 of {SMOLLM2.name}")
@@ -55,6 +67,25 @@ def model_files(world: World) -> Notes:
         )
     else:
         yield from _to_be_fetched(named, file, world)
+
+
+def _of_a_library(settings: ModelSettings, config: Config, world: World) -> Iterator[Note]:
+    pull = f"foretold models pull {settings.name}"
+    try:
+        manifest = known(settings, config, world.models)
+    except ForetoldError as e:
+        yield fault(f"{settings.name}: {e}", f"foretold models show {settings.name}   (who vouches for it)")
+        return
+    if manifest is None:
+        yield warning(f"{settings.name}: not here yet, it comes from {settings.source} at the first start", pull)
+        return
+    told = _Patient(world, f"checking the SHA-256 of {settings.name}")
+    for file in manifest.files:
+        damage = why_not_whole(world.models / file.blob, file, told=told)
+        if damage is not None:
+            yield fault(f"{settings.name}: {file.name} is not whole here: {damage}", pull)
+            return
+    yield ok(f"{settings.name}: {manifest.size_bytes / 1e6:.1f} MB, SHA-256 as it should be")
 
 
 def engine(world: World) -> Notes:

@@ -17,7 +17,7 @@ from pathlib import Path
 from foretold.errors import ModelError
 from foretold.models.blobs import why_not_whole
 from foretold.models.launch import Launch
-from foretold.models.manifest import Manifest
+from foretold.models.manifest import File, Manifest
 from foretold.models.process import PROGRAM, EngineProcess
 from foretold.models.restarts import Restarts
 
@@ -42,7 +42,7 @@ class Host:
     def __init__(
         self,
         manifest: Manifest,
-        blob: Path,
+        weights: Path,
         folder: Path,
         *,
         threads: int | None = None,
@@ -53,9 +53,9 @@ class Host:
         chance: Callable[[], float] = random.random,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ):
-        """`blob` are the weights; `folder`, of this user alone, takes the socket and is made where there is none."""
+        """`weights` is the model's file, or the first of several that lie beside each other by their names; `folder`, of this user alone, takes the socket and is made where there is none."""
         self.manifest = manifest
-        self._blob = blob
+        self._weights = weights
         self._folder = folder
         self._threads = threads
         self._program = program
@@ -137,15 +137,10 @@ class Host:
             raise ModelError(f"model {self.manifest.name!r} does not run: {e}") from e
 
     async def _load(self) -> Door:
-        if len(self.manifest.files) != 1:
-            raise ModelError(
-                f"its manifest names {len(self.manifest.files)} files, and only models of one file can be run"
-            )
-        damage = await asyncio.to_thread(why_not_whole, self._blob, self.manifest.files[0])
-        if damage is not None:
-            raise ModelError(
-                f"its file {self._blob} is not what its manifest names: {damage}; remove it and start again"
-            )
+        for file, path in self._files():
+            damage = await asyncio.to_thread(why_not_whole, path, file)
+            if damage is not None:
+                raise ModelError(f"its file {path} is not what its manifest names: {damage}; remove it and start again")
         launch = self._launch()
         process = await EngineProcess.spawn(launch, self._program)
         try:
@@ -158,6 +153,12 @@ class Host:
         self._running = (process, door)
         self._watching = asyncio.create_task(self._watch(process))
         return door
+
+    def _files(self) -> list[tuple[File, Path]]:
+        """What its manifest names, and where that lies: the parts of a split model by their names beside the first."""
+        if len(self.manifest.files) == 1:
+            return [(self.manifest.files[0], self._weights)]
+        return [(file, self._weights.with_name(file.name)) for file in self.manifest.files]
 
     async def _watch(self, process: EngineProcess) -> None:
         await process.ended()
@@ -183,7 +184,8 @@ class Host:
         manifest = self.manifest
         return Launch(
             alias=manifest.name,
-            weights=str(self._blob.resolve()),
+            # Not resolved: the engine looks for the parts of a split model beside the name it is given.
+            weights=str(self._weights.absolute()),
             socket=str(self._socket()),
             api_key=secrets.token_urlsafe(32),
             parent_pid=os.getpid(),

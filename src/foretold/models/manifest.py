@@ -29,6 +29,7 @@ class Manifest:
     `context` counts the tokens of one slot, prompt and answer together; `parallel` is how many slots there are, that
     is answers made at once.  `max_tokens` limits an answer whose request sets no limit, and counts as given in the
     request (rule R3).  `fixed_bytes` and `token_bytes` predict private memory: at all, and for a token of context.
+    `trained_context` is how many tokens the model was made for; 0 where it doesn't say.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Manifest:
     cache_type_k: str = "f16"
     cache_type_v: str = "f16"
     chat_template: str | None = None
+    trained_context: int = 0
 
     @property
     def size_bytes(self) -> int:
@@ -78,7 +80,7 @@ def revision(manifest: Manifest) -> str:
     return hashlib.sha256(canonical(promise)).hexdigest()
 
 
-# Its makers trained it on 8,192 tokens.  A slot of 2,048 takes 45 MB and is read by one thread in about 15 s.
+# A slot of 2,048 takes 45 MB and is read by one thread in about 15 s.
 SMOLLM2 = Manifest(
     name="smollm2-135m",
     files=(
@@ -96,4 +98,5 @@ SMOLLM2 = Manifest(
     context=2048,
     parallel=2,
     max_tokens=512,
+    trained_context=8192,
 )

@@ -9,6 +9,7 @@ import msgspec
 
 from foretold.config import Config, load
 from foretold.config.checking import check_reach
+from foretold.models.manifest import Manifest
 
 
 class Given(msgspec.Struct, frozen=True):
@@ -22,7 +23,7 @@ class Given(msgspec.Struct, frozen=True):
 class Beginning(msgspec.Struct, frozen=True, kw_only=True):
     """`first` are the settings as the node began, `now` as they were last read; both as text, which all workers share.
 
-    `url` is where the node is reached, `workers` how many there are.
+    `url` is where the node is reached, `workers` how many there are, `models` what the parent runs for them.
     """
 
     first: str
@@ -31,6 +32,7 @@ class Beginning(msgspec.Struct, frozen=True, kw_only=True):
     given: Given
     url: str
     workers: int
+    models: tuple[Manifest, ...]
     data: str
     logs_queries: bool
     without_disk: bool

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from pathlib import Path
 
-from foretold.config.settings import Config
-from foretold.models.configured import manifest_of, models_of
 from foretold.models.host import Door
+from foretold.models.manifest import Manifest
 from foretold.origins.local import LocalOrigin
 from foretold.workers.channel import Channel
 
 
-def models_through(channel: Channel, config: Config) -> dict[str, LocalOrigin]:
-    models = {}
-    for settings in models_of(config):
-        host = RemoteHost(channel, settings.name)
-        models[settings.name] = LocalOrigin(host, manifest_of(settings), slots=RemoteSlots(channel, settings.name))
-    return models
+def models_through(channel: Channel, manifests: Iterable[Manifest]) -> dict[str, LocalOrigin]:
+    return {
+        manifest.name: LocalOrigin(
+            RemoteHost(channel, manifest.name), manifest, slots=RemoteSlots(channel, manifest.name)
+        )
+        for manifest in manifests
+    }
 
 
 class RemoteHost:

@@ -127,6 +127,7 @@ class Parent:
             given=self._given,
             url=self._url,
             workers=len(self.seats),
+            models=tuple(self.manifests),
             data=str(self._data),
             logs_queries=self._logs_queries,
             without_disk=without_disk,

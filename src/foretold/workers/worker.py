@@ -75,8 +75,8 @@ class Worker:
             return without_disk(config) if told.without_disk else config
 
         config = settings(told.first)
-        models = models_through(channel, config)
-        assembled = assemble(config, DataFolder(Path(told.data)), model_files={}, run_folder=Path(), local=models)
+        models = models_through(channel, told.models)
+        assembled = assemble(config, DataFolder(Path(told.data)), weights={}, run_folder=Path(), local=models)
         try:
             if told.logs_queries:
                 assembled.node.counters.observers.append(QueryLog(sys.stderr))

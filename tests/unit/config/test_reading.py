@@ -42,15 +42,17 @@ def test_the_documented_example_is_the_defaults():
 
 
 def test_every_line_of_the_documented_example_can_be_uncommented(monkeypatch, tmp_path):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    for name in ("OPENAI_API_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "sk-test")
     text = uncommented(example())
     for line in (
         'model = "smollm2-135m"',
+        "revision = ",
         'path = "/classify"',
         "account_id = ",
         "namespace_id = ",
         "token = ",
-    ):  # a route has an upstream or a model, models or a path; a tier of memory has no account
+    ):  # a route has an upstream or a model, models or a path; memory has no account, the bundled model no revision
         text = text.replace(f"\n{line}", f"\n# {line}")
 
     config = load(text)

@@ -100,13 +100,13 @@ def test_the_older_cgroups_count_too_and_their_unlimited_is_none(machine):
 
 
 def test_the_memory_needed_is_that_of_tier_bodies_and_models():
-    with_model, without = memory_needed(load(""))[0], memory_needed(load(UPSTREAM))[0]
+    with_model, without = memory_needed(load(""), Path())[0], memory_needed(load(UPSTREAM), Path())[0]
 
     assert without == (256 + 256 + 100) * 2**20
     assert with_model - without == 36_000_000 + 22_000 * 2048 * 2 + 98_362_432
 
 
 def test_each_worker_needs_memory_of_its_own_beside_the_limits_that_all_share():
-    one, two = (memory_needed(load(f"{UPSTREAM}\n[server]\nworkers = {count}"))[0] for count in (1, 2))
+    one, two = (memory_needed(load(f"{UPSTREAM}\n[server]\nworkers = {count}"), Path())[0] for count in (1, 2))
 
     assert two - one == module._NODE_ITSELF

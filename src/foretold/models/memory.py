@@ -1,0 +1,45 @@
+"""How much memory processes here may have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_UNLIMITED = 2**60
+
+
+def cgroup_limit(root: Path) -> int | None:
+    """Bytes that the memory cgroup of this process, or one above it, allows; None for no limit."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return None
+    found: list[int] = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            base, name = root / "sys/fs/cgroup", "memory.max"
+        elif "memory" in controllers.split(","):
+            base, name = root / "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+        else:
+            continue
+        here = base / path.lstrip("/")
+        # Inside a container the path may be that of the host; the container's own limit is then at the top.
+        for folder in [here, *(above for above in here.parents if above.is_relative_to(base))]:
+            try:
+                text = (folder / name).read_text().strip()
+            except OSError:
+                continue
+            if text.isdigit() and int(text) < _UNLIMITED:
+                found.append(int(text))
+    return min(found, default=None)
+
+
+def memory_bytes(root: Path = Path("/")) -> int | None:
+    """What the machine has, or less where a cgroup allows less; None where the system doesn't tell."""
+    found = [cgroup_limit(root)]
+    try:
+        lines = dict(line.split(":", 1) for line in (root / "proc/meminfo").read_text().splitlines())
+        found.append(int(lines["MemTotal"].split()[0]) * 1024)
+    except (OSError, ValueError, KeyError):
+        pass
+    return min((limit for limit in found if limit is not None), default=None)

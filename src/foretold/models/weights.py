@@ -1,0 +1,63 @@
+"""Before a node starts: the weights of all its models, here, whole, and held so that nobody removes them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from foretold.config.settings import Config, ModelSettings
+from foretold.models import bundled
+from foretold.models.bundled import Tell
+from foretold.models.configured import Weights, limited, models_of
+from foretold.models.library import budget, places
+from foretold.models.library.shelf import Using
+from foretold.models.manifest import SMOLLM2, Manifest
+
+
+@contextmanager
+def held() -> Iterator[Using]:
+    """Files of models that nobody removes until the end."""
+    using = Using()
+    try:
+        yield using
+    finally:
+        using.close()
+
+
+async def weights_of(config: Config, folder: Path, *, using: Using, tell: Tell) -> Mapping[str, Weights]:
+    """Those of the models that the settings name, brought where they are missing.
+
+    Raises ForetoldError for the first that can't be had.
+    """
+    found = {}
+    for settings in models_of(config):
+        if settings.source == "bundled":
+            manifest = limited(SMOLLM2, settings)
+            # In a thread: a download or a hash must not keep Ctrl-C waiting.
+            file = await asyncio.to_thread(bundled.ensure, SMOLLM2, folder, tell=tell)
+            using.take(file)
+        else:
+            brought = await places.ready(
+                settings, config, folder, using=using, tell=tell, accept=partial(_check, settings=settings)
+            )
+            manifest, file = limited(brought.manifest, settings), brought.weights
+        found[settings.name] = Weights(manifest, file)
+    return found
+
+
+def known(settings: ModelSettings, config: Config, folder: Path) -> Manifest | None:
+    """What a model's manifest promises, where it was brought before; None if it never was.
+
+    Raises ForetoldError for one that may not be run as the settings are.
+    """
+    if settings.source == "bundled":
+        return limited(SMOLLM2, settings)
+    manifest = places.known(settings, config, folder)
+    return limited(manifest, settings) if manifest is not None else None
+
+
+def _check(manifest: Manifest, *, settings: ModelSettings) -> None:
+    budget.check_fits(limited(manifest, settings))
