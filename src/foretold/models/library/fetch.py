@@ -146,6 +146,8 @@ class _Run:
         self._done_bytes = 0
         self.came_bytes = 0
         self._digest = hashlib.sha256()
+        self._unsafe: list[int] = []
+        self._more = asyncio.Event()
 
     async def all(self, at_once: int) -> str:
         """The digest of all parts, those that were there and those that are fetched now."""
@@ -154,14 +156,21 @@ class _Run:
             self._done_bytes += end - start
             self._came[part].set()
         self._told_bytes(self._done_bytes)
-        missing = iter([part for part in range(self._plan.count) if part not in self._journal.done])
+        missing = [part for part in range(self._plan.count) if part not in self._journal.done]
+        left = iter(missing)
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._hash())
+                tasks.create_task(self._note(len(missing)))
                 for _ in range(at_once):
-                    tasks.create_task(self._fetch(missing))
+                    tasks.create_task(self._fetch(left))
         except BaseExceptionGroup as failures:
             raise _first(failures) from None
+        finally:
+            if self._unsafe:
+                # Whole parts that came just before it broke off.
+                os.fdatasync(self._file)
+                self._noted(list(self._unsafe))
         return self._digest.hexdigest()
 
     async def _fetch(self, missing: Iterator[int]) -> None:
@@ -194,9 +203,24 @@ class _Run:
                 raise LibraryError(
                     f"{self._store} gave only the first {at:,} of the {self._seen.size_bytes:,} bytes of {self._seen.key}"
                 )
-        await self._off(os.fdatasync, self._file)
-        self._journal.add(part)
         self._came[part].set()
+        self._unsafe.append(part)
+        self._more.set()
+
+    async def _note(self, count: int) -> None:
+        """Notes so many parts as they come: one `fdatasync` for all that were written meanwhile, and nobody waits for it."""
+        while count:
+            await self._more.wait()
+            self._more.clear()
+            parts = list(self._unsafe)
+            await self._off(os.fdatasync, self._file)
+            self._noted(parts)
+            count -= len(parts)
+
+    def _noted(self, parts: list[int]) -> None:
+        for part in parts:
+            self._journal.add(part)
+            self._unsafe.remove(part)
 
     async def _hash(self) -> None:
         """Follows the parts in order, so that the digest is there soon after the last of them."""
