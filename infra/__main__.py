@@ -1,7 +1,11 @@
-"""The edge with Pulumi: set accountId, zoneId and routePattern, then `pulumi up`.
+"""The edge with Pulumi: set accountId, zoneId and routePattern, and the secret that the Worker needs, then `pulumi up`.
 
-Secrets of the Worker are the stack's secrets whose names stand in `secretNames`, a list:
+    pulumi config set --secret FORETOLD_SECRET "$(openssl rand -hex 32)"
 
+The Worker's own settings are JSON in `settings`.  More secrets are the stack's secrets whose names stand in
+`secretNames`, a list:
+
+    pulumi config set settings '{"upstreams": {"openai": {"url": "https://api.openai.com/v1", "key": {"env": "UPSTREAM_KEY"}}}}'
     pulumi config set --secret UPSTREAM_KEY …
     pulumi config set --path 'secretNames[0]' UPSTREAM_KEY
 
@@ -15,9 +19,9 @@ from pathlib import Path
 
 import pulumi
 
-from foretold.deploy.describing import bundled_entry, describe_without_secrets
+from foretold.deploy.describing import NEEDED_SECRET, SETTINGS, bundled_entry, describe_without_secrets
 from foretold.deploy.modules import collect
-from foretold.deploy.plan import Bucket, Edge, Route, Script
+from foretold.deploy.plan import Bucket, Edge, Route, Script, Variable
 from foretold.deploy.pulumi import EdgePredictions
 from foretold.deploy.settings import load_edge
 
@@ -30,7 +34,7 @@ def of_file(path: Path) -> tuple[Edge, list[str]]:
 
 
 def of_config() -> tuple[Edge, list[str]]:
-    entry, bucket = config.get("entry"), config.get("bucket")
+    entry, bucket, settings = config.get("entry"), config.get("bucket"), config.get("settings")
     modules = collect(Path(entry) if entry else bundled_entry())
     edge = Edge(
         account_id=config.require("accountId"),
@@ -42,10 +46,11 @@ def of_config() -> tuple[Edge, list[str]]:
             compatibility_flags=("enable_request_signal",),
             bucket=Bucket(name=bucket) if bucket else None,
             ai="AI" if config.get_bool("workersAi") else None,
+            variables=(Variable(name=SETTINGS, text=settings),) if settings else (),
         ),
         route=Route(zone_id=config.require("zoneId"), pattern=config.require("routePattern")),
     )
-    return edge, config.get_object("secretNames") or []
+    return edge, [*([] if entry else [NEEDED_SECRET]), *(config.get_object("secretNames") or [])]
 
 
 edge_file = config.get("edgeFile")

@@ -54,6 +54,11 @@ async def _upload(api: CloudflareApi, metadata: Any, *, content_type: str = "app
         ({**GOOD, "bindings": [{"type": "ai", "name": "AI", "extra": 1}]}, "unknown member 'extra'"),
         ({**GOOD, "bindings": [{"type": "ai", "name": "A"}, {"type": "ai", "name": "A"}]}, "already in use"),
         ({**GOOD, "annotations": {"workers/tag": "x" * 101}}, "at most 100 bytes"),
+        ({**GOOD, "cache_options": {"cross_version_cache": True}}, "cache_options"),
+        ({**GOOD, "exports": {"Records": {"type": "cached"}}}, "exports"),
+        ({**GOOD, "assets": {"jwt": "complete.of-another"}}, "not one of a completed upload"),
+        ({**GOOD, "assets": {"config": {"html_handling": "none-of-these"}}}, "html_handling"),
+        ({**GOOD, "bindings": [{"type": "assets", "name": "ASSETS"}]}, "needs assets"),
     ],
 )
 async def test_an_upload_that_is_wrong_is_refused(api, metadata, says):
@@ -154,3 +159,36 @@ async def test_after_too_many_calls_it_says_when_to_come_back(api):
     api.calls_left = 1
 
     assert [(await _ask(api, "GET", NAMESPACES))[0] for _ in range(2)] == [200, 429]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "says"),
+    [
+        ({}, "names no file"),
+        ({"page.html": {"hash": "0" * 32, "size": 1}}, "is none"),
+        ({"/page.html": {"hash": "0" * 31, "size": 1}}, "not 32 hex digits"),
+        ({"/page.html": {"hash": "0" * 32}}, "needs hash and size"),
+        ({"/page.html": {"hash": "0" * 32, "size": 26 * 2**20}}, "larger than 25 MiB"),
+    ],
+)
+async def test_a_wrong_list_of_static_files_is_refused(api, manifest, says):
+    _, told = await _ask(api, "POST", f"{SCRIPTS}/assets-upload-session", json={"manifest": manifest})
+
+    assert says in told["errors"][0]["message"]
+
+
+async def test_static_files_are_taken_with_the_sessions_token_alone_and_only_as_they_were_named(api):
+    manifest = {"/page.html": {"hash": "0" * 32, "size": 2}}
+    _, begun = await _ask(api, "POST", f"{SCRIPTS}/assets-upload-session", json={"manifest": manifest})
+
+    async def send(token: str, content: bytes, *, name: str = "0" * 32) -> int:
+        form = aiohttp.FormData()
+        form.add_field(name, content, filename=name, content_type="text/html")
+        path = f"/accounts/{ACCOUNT_ID}/workers/assets/upload?base64=true"
+        return (await _ask(api, "POST", path, token=token, data=form))[0]
+
+    session = begun["result"]["jwt"]
+    assert await send(TOKEN, b"aGk=") == 401
+    assert await send(session, b"aGVsbG8=") == 400
+    assert await send(session, b"aGk=", name="f" * 32) == 400
+    assert await send(session, b"aGk=") == 201

@@ -235,6 +235,38 @@ def test_a_wrong_setting_ends_the_program_with_what_would_be_right(entry, more, 
     assert re.search(says, ended.stderr)
 
 
+def test_without_an_entry_it_asks_for_the_secret_that_our_own_worker_needs(entry):
+    given = {**_config(entry), "entry": "", "settings": '{"cache":{"fresh":"24h"}}'}
+
+    missing = _run(given)
+    ended = _run({**given, "FORETOLD_SECRET": "5" * 64})
+
+    assert missing.returncode != 0
+    assert "foretold-edge:FORETOLD_SECRET" in missing.stderr
+    script = _one(json.loads(ended.stdout), "WorkersScript")["inputs"]
+    bindings = {b["name"]: b for b in script["bindings"]["secret"]}
+    assert script["mainModule"] == "prediction_worker.js"
+    assert bindings["FORETOLD_SECRET"]["type"] == "secret_text"
+    assert bindings["FORETOLD_SETTINGS"]["text"] == '{"cache":{"fresh":"24h"}}'
+
+
+def test_the_program_that_the_guide_shows_makes_what_it_says(tmp_path):
+    guide = (ROOT / "docs" / "guides" / "deploy-to-cloudflare.md").read_text()
+    shown = re.search(r"```python\n(import pulumi\n.*?)```", guide, re.S)
+    assert shown is not None
+    (tmp_path / "program.py").write_text(shown[1])
+
+    ended = _run(
+        {"accountId": ACCOUNT_ID, "zoneId": ZONE_ID, "FORETOLD_SECRET": "5" * 64}, program=tmp_path / "program.py"
+    )
+
+    told = json.loads(ended.stdout)
+    _check_by_the_rules(told["resources"])
+    assert _one(told, "WorkersRoute")["inputs"]["pattern"] == "example.com/predict*"
+    assert told["exports"] == {"kv_namespace_id": "id-of-predictions-kv"}
+    assert "5" * 64 not in json.dumps([r for r in told["resources"] if not r["type"].endswith(":WorkersScript")])
+
+
 def test_a_secret_in_the_description_itself_is_refused(entry, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(

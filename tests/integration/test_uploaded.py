@@ -97,6 +97,16 @@ async def test_a_route_of_predictions_alone_is_asked_for_one(api, front, folder)
     assert [line.split("\t")[0] for line in by_hand.out.splitlines()] == ["MISS", "HIT"]
 
 
+async def test_on_workers_dev_it_is_asked_at_its_name_there(api, front, folder):
+    _edit(folder, f'[route]\nzone_id = "{ZONE_ID}"\npattern = "example.com/*"\n', "[worker]\nworkers_dev = true\n")
+
+    applied = await _deploy(api, front, folder, "apply", "--yes", "--json")
+
+    assert applied.code == 0, applied.out + applied.err
+    assert applied.json["trial"]["url"] == "https://prediction-worker.quiet-field.workers.dev"
+    assert [seen["how"] for seen in applied.json["trial"]["seen"]] == ["miss", "hit"]
+
+
 async def test_the_next_upload_runs_with_what_was_changed(api, front, folder):
     _edit(folder, "[assets]", '[trial]\nmodel = "gpt-4.1-mini"\n[assets]')
     first = await _deploy(api, front, folder, "apply", "--yes")

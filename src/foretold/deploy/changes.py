@@ -256,6 +256,10 @@ def _notes(edge: Edge, state: State, permits: Permits, inherited: tuple[str, ...
     if not permits.detach:
         for left in no_longer_described(edge, state):
             yield f"the {left.kind} {left.name} still leads here, though edge.toml no longer names it: --detach removes it"
+    given = {secret.name for secret in edge.script.secrets} | set(inherited)
+    for name in edge.script.needs:
+        if name not in given:
+            yield f"the Worker has no {name}, and answers nothing without it: name it in `secrets`"
     if inherited:
         yield f"secrets set elsewhere stay as they are: {', '.join(inherited)} (--drop-secret NAME removes one)"
 

@@ -27,6 +27,7 @@ ENTRY = "prediction_worker.js"
 # The binding in which the Worker looks for its settings, as JSON.
 SETTINGS = "FORETOLD_SETTINGS"
 CACHED_ENTRYPOINT = "Records"
+NEEDED_SECRET = "FORETOLD_SECRET"  # noqa: S105  the name of a binding
 _PLACES = (Path(__file__).parent / "worker", Path(__file__).parents[3] / "worker" / "src")
 _PAGES = (Path(__file__).parent / "page", Path(__file__).parents[3] / "worker" / "assets")
 
@@ -81,6 +82,7 @@ def _edge(settings: EdgeSettings, folder: Path, *, secrets: tuple[Secret, ...]) 
             bucket=Bucket(name=settings.r2.bucket, expire_days=settings.r2.expire_days) if settings.r2.bucket else None,
             log_bucket=_log_bucket(settings.logs),
             assets=_assets(settings, folder),
+            needs=() if worker.entry else (NEEDED_SECRET,),
             cached_entrypoints=_cached_entrypoints(settings),
             ai="AI" if settings.ai.enabled else None,
             rate_limit=RateLimit(namespace_id=str(limit.namespace_id), requests=limit.requests, period_s=limit.period_s)

@@ -121,7 +121,7 @@ class Variable:
 class Script:
     """The Worker: its files, and what it gets as `env`.
 
-    Before `cached_entrypoints`, and no others, stands Workers Cache.
+    Before `cached_entrypoints`, and no others, stands Workers Cache.  `needs` are secrets without which it answers nothing.
     """
 
     name: str = "prediction-worker"
@@ -139,6 +139,7 @@ class Script:
     secrets: tuple[Secret, ...] = ()
     assets: Assets | None = None
     cached_entrypoints: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
     logs: bool = True
 
     def __post_init__(self) -> None:

@@ -46,7 +46,7 @@ class Front:
         hosts = sorted(
             {d["hostname"] for d in self._api.things.domains.values()} | set(self._api.things.zones.values())
         )
-        hosts += [f"*.{name}" for name in self._api.things.zones.values()]
+        hosts += [f"*.{name}" for name in (*self._api.things.zones.values(), self._on_workers_dev())]
         made = certificate(self._folder / "certificate", days=2, names=hosts)
         self._trusted = made.file
         self._kv = await self._around.enter_async_context(RuntimeKv(self._api))
@@ -109,7 +109,7 @@ class Front:
             return web.Response(status=answer.status, body=await answer.read(), headers=kept)
 
     def _script_at(self, host: str, path: str) -> str | None:
-        """Of the narrowest route, else of a domain."""
+        """Of the narrowest route, else of a domain, else on workers.dev."""
         found: list[tuple[int, str | None]] = []
         for route in self._api.things.routes.values():
             if _matches(route["pattern"], host, path):
@@ -119,7 +119,12 @@ class Front:
         for domain in self._api.things.domains.values():
             if domain["hostname"] == host:
                 return str(domain["service"])
-        return None
+        name = host.removesuffix(f".{self._on_workers_dev()}")
+        script = self._api.things.scripts.get(name)
+        return name if script is not None and script.on_workers_dev else None
+
+    def _on_workers_dev(self) -> str:
+        return f"{self._api.things.subdomain}.workers.dev"
 
     async def _address_of(self, name: str, script: Script) -> str:
         running = self._running.get(name)

@@ -101,6 +101,18 @@ def test_secrets_of_others_are_inherited_and_nothing_else_is():
     assert next_bindings(edge(), seen.inherited, kv_namespace_id=KV_ID)[-1] == {"type": "inherit", "name": "THEIRS"}
 
 
+def test_a_secret_that_the_worker_needs_is_missed_unless_it_is_described_or_inherited():
+    def missed(needs, state):
+        notes = changes(edge(with_script=script(needs=needs)), state, Permits()).notes
+        return [note for note in notes if "answers nothing without it" in note]
+
+    by_hand = _found_script(bindings=(*_found_script().bindings, {"type": "secret_text", "name": "FORETOLD_SECRET"}))
+
+    assert len(missed(("FORETOLD_SECRET",), _state())) == 1
+    assert missed(("UPSTREAM_KEY",), _state()) == []
+    assert missed(("FORETOLD_SECRET",), _state(script=by_hand)) == []
+
+
 def test_a_refusal_is_told_for_each_thing_of_somebody_else():
     wanted = edge(domain=Domain(zone_id=ZONE_ID, hostname="ai.example.com"), workers_dev=True)
     state = _state(

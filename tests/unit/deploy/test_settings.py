@@ -108,6 +108,15 @@ def test_a_secret_written_into_the_file_is_refused_and_not_repeated(text):
     assert "sk-private" not in str(told.value)
 
 
+def test_the_worker_that_comes_with_this_program_needs_a_secret_and_another_none(folder):
+    named = f'account_id = "{ACCOUNT_ID}"\nworker.workers_dev = true\n'
+    ours = load_edge_text(named, name="edge.toml")
+    another = load_edge_text(f'{named}worker.entry = "worker.js"\n', name="edge.toml")
+
+    assert describe(ours, folder=folder).script.needs == ("FORETOLD_SECRET",)
+    assert describe(another, folder=folder).script.needs == ()
+
+
 def test_workers_cache_stands_before_the_one_entrypoint_of_our_own_worker_that_asks_for_it(folder):
     named = f'account_id = "{ACCOUNT_ID}"\nworker.workers_dev = true\n'
     asked = load_edge_text(f"{named}settings.cache.workers_cache = true\n", name="edge.toml")
