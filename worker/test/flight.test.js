@@ -36,7 +36,7 @@ async function settle() {
 }
 
 test("who rides in a flight whose request is gone hears so within seconds", async () => {
-  mock.timers.enable({ apis: ["setTimeout", "Date"] });
+  mock.timers.enable({ apis: ["setInterval", "Date"] });
   try {
     // Boarded, and never flown: as after its request was ended.
     const flight = new Flight("key", { landing: LANDING, finishesAlone: false, tellsUsage: true, room: new Room(1e9) });

@@ -84,6 +84,22 @@ test("a caller who leaves in mid-stream leaves nothing half behind, and the next
   assert.equal(textOf(await edge.chat("hello")), textOf(next));
 });
 
+test("a caller who leaves in mid-capture of a stream that is then cut leaves nothing in any tier", async () => {
+  origin.reset([{ waits: [2], cut_after: 3 }, {}]);
+  const answer = await streaming();
+  await answer.next();
+
+  answer.leave();
+  origin.release();
+  await until(async () => (await flightsIn()) === 0);
+
+  const { tiers, stored } = await edge.stats();
+  assert.equal(stored, 0);
+  assert.ok(tiers.every(({ puts = 0, held_bytes = 0 }) => puts === 0 && held_bytes === 0));
+  assert.deepEqual((await edge.tell("look")).kv.names.filter((name) => !name.includes("generation")), []);
+  assert.ok(!(await edge.chat("hello")).isHit);
+});
+
 test("a leader who leaves takes the answer from nobody", async () => {
   origin.reset([{ waits: [2] }]);
   const leader = await streaming();
