@@ -26,8 +26,13 @@ class LocalEdge:
         self._news = asyncio.Condition()
         self._reading = asyncio.create_task(self._read())
 
-    async def post(self, path: str, body: Any) -> tuple[int, dict[str, str], bytes]:
-        async with aiohttp.ClientSession() as session, session.post(self.url + path, json=body) as response:
+    async def post(
+        self, path: str, body: Any, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, dict[str, str], bytes]:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(self.url + path, json=body, headers=headers) as response,
+        ):
             return response.status, {n.lower(): v for n, v in response.headers.items()}, await response.read()
 
     async def get(self, path: str) -> bytes:

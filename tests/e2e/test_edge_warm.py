@@ -7,6 +7,7 @@ import pytest
 from tests.asking import chat_body
 from tests.e2e.edge import edge_dev
 from tests.e2e.program import run, serving
+from tests.waiting import answered
 
 NEAR = '[[tiers]]\nstore = "memory"\nlimit = "16 MiB"\n[[tiers]]\nstore = "disk"\nlimit = "64 MiB"\n'
 CHAT = "/v1/chat/completions"
@@ -36,7 +37,10 @@ async def test_what_was_pushed_is_a_hit_at_the_edge_and_what_was_not_chosen_is_n
         by_tag = await warm("--tag", "three", "--tag", "all", "--dry-run")
         nothing = await warm("--tenant", "tenant:web")
         there = await edge.records()
-        hit = await edge.post(CHAT, chat_body("one", model="m"))
+        hit = await answered(
+            lambda: edge.post(CHAT, chat_body("one", model="m"), {"cache-control": "only-if-cached"}),
+            such_that=lambda answer: answer[0] != 504,
+        )
 
     assert (dry.code, dry.json["chosen"], dry.json["dry_run"], before) == (0, 3, True, [])
     assert (pushed.code, pushed.json["pushed"], pushed.json["refused"]) == (0, 2, 0), pushed.err

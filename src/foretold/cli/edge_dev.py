@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from foretold.deploy.settings import EdgeSettings
     from foretold.edge.bindings import NodeFace
     from foretold.edge.dev import LocalEdge, Wanted
+    from foretold.edge.platform import Platform
     from foretold.edge.runtime import Started
 
 _NODE_S = 5.0
@@ -52,6 +53,7 @@ def dev(
     from foretold.cli.settings import read_config
     from foretold.datafolder import data_folder
     from foretold.edge.dev import Wanted
+    from foretold.edge.platform import platform
 
     config = read_config(config_file)
     at = node_url(url)
@@ -65,16 +67,17 @@ def dev(
         read=_reader(edge_file),
         edge_file=edge_file,
     )
-    return asyncio.run(_run(wanted, as_json=as_json))
+    # First, whether there is a node at all: to install a runtime for nothing would be rude.
+    wanted.find()
+    return asyncio.run(_run(wanted, platform(tell=_tell), as_json=as_json))
 
 
-async def _run(wanted: Wanted, *, as_json: bool) -> int:
+async def _run(wanted: Wanted, platform: Platform, *, as_json: bool) -> int:
     """Until told to stop; the exit code."""
     import asyncio
     import signal
 
     from foretold.edge.dev import LocalEdge
-    from foretold.edge.platform import platform
 
     loop = asyncio.get_running_loop()
     told_to_stop: asyncio.Future[int] = loop.create_future()
@@ -87,9 +90,7 @@ async def _run(wanted: Wanted, *, as_json: bool) -> int:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop, number)
-    # First, whether there is a node at all: to install a runtime for nothing would be rude.
-    await asyncio.to_thread(wanted.find)
-    edge = LocalEdge(wanted, await asyncio.to_thread(platform, tell=_tell), tell=_tell)
+    edge = LocalEdge(wanted, platform, tell=_tell)
     running = asyncio.create_task(_serve(edge, as_json=as_json))
     try:
         both: tuple[asyncio.Future[Any], ...] = (running, told_to_stop)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import aiohttp
+
 from foretold.config.settings import Config
 from foretold.datafolder import DataFolder, kept_text
 from foretold.deploy.settings import EdgeSettings
@@ -27,6 +29,7 @@ LOOK_S = 0.3
 NODE_EVERY_S = 2.0
 # Local KV shows at once what was written, and no call of it is counted.
 READ_PURGES_S = 1.0
+WAKE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,22 @@ class LocalEdge:
         self._runtime = await Runtime.start(self._platform, log=lambda line: self._tell(f"  worker: {line}"))
         started = await self._run()
         await self._follow_purges(started)
+        await self._wake(started)
         return started
+
+    async def _wake(self, started: Started) -> None:
+        """A first look-up, for nobody: the Worker's tiers have 250 ms each, and a KV that nobody used yet may take longer."""
+        assert self.face is not None
+        asked = {"model": self.face.own_model or "any", "messages": [{"role": "user", "content": "Are you awake?"}]}
+        address = f"{started.url}/v1/chat/completions"
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=WAKE_S)) as session,
+                session.post(address, json=asked, headers={"cache-control": "only-if-cached"}) as response,
+            ):
+                await response.read()
+        except (aiohttp.ClientError, TimeoutError):
+            return  # whoever asks next will see
 
     async def watch(self) -> None:
         """Runs what changed, until it is cancelled.  Raises EdgeError if the runtime ends."""

@@ -78,7 +78,7 @@ def _install(source: Path, packages: Path, *, tell: Callable[[str], None]) -> No
     npm = shutil.which("npm")
     if npm is None:
         raise EdgeError(f"the Worker's runtime comes by npm, and there is no `npm` here: {_NEEDED}")
-    tell(f"Setting up Cloudflare's runtime in {packages} (once, some 130 MB) …")
+    tell(f"Setting up Cloudflare's runtime in {packages} (once, some 170 MB) …")
     try:
         packages.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=packages.parent))
