@@ -342,3 +342,58 @@ def test_the_engine_is_named_with_its_version_without_importing_it():
 
     assert origin.engine.startswith("xllamacpp/20")
     assert "xllamacpp" not in sys.modules
+
+
+WITH_TOOLS = replace(ONE_SLOT, capabilities=ONE_SLOT.capabilities | {"tools"})
+TOOL = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object"}}}
+CALLED = event(
+    {
+        "id": "chatcmpl-x",
+        "choices": [
+            {
+                "index": 0,
+                "delta": {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "look_up", "arguments": "{}"}}]},
+                "finish_reason": None,
+            }
+        ],
+    }
+)
+
+
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "look_up"}}])
+async def test_a_model_told_to_call_that_talks_instead_is_cut_and_never_taken_for_an_answer(play, choice):
+    rest = asyncio.Event()
+    async with play([said("blue"), rest, said(None, "stop"), DONE], [b"".join(ANSWER)]) as engine:
+        asked, origin = question(tools=[TOOL], tool_choice=choice), origin_at(engine, manifest=WITH_TOOLS)
+        incoming = await fetch(origin, asked)
+        rest.set()
+        with pytest.raises(OriginCut, match="called no tool, though it was told to"):
+            await body_of(incoming)
+        at_once = await fetch(origin, asked)
+        told = await body_of(at_once)
+
+    assert engine.asked[0].body["tool_choice"] == choice
+    assert not incoming.is_proven
+    assert at_once.status == 500
+    assert "called no tool" in json.loads(told)["error"]["message"]
+
+
+@pytest.mark.parametrize("choice", ["auto", "none", "required"])
+async def test_a_model_that_calls_or_may_talk_is_heard_to_its_end(play, choice):
+    script = [CALLED, said(None, "tool_calls"), DONE] if choice == "required" else ANSWER
+    async with play(script) as engine:
+        asked = question(tools=[TOOL], tool_choice=choice)
+        incoming = await fetch(origin_at(engine, manifest=WITH_TOOLS), asked)
+        body = await body_of(incoming)
+
+    assert incoming.is_proven
+    assert ends_cleanly(*split(body))
+
+
+async def test_a_model_that_knows_no_tools_is_not_asked_for_a_call(play):
+    async with play() as engine:
+        with pytest.raises(Refused) as refused:
+            await fetch(origin_at(engine), question(tools=[TOOL], tool_choice="required"))
+
+    assert refused.value.code_here == "no_tools"
+    assert engine.asked == []

@@ -80,6 +80,11 @@ def wants_json(told: Mapping[str, Any]) -> bool:
     return "response_format" in told
 
 
+def must_call(told: Mapping[str, Any]) -> bool:
+    """Whether the answer must be a call of a tool."""
+    return "tools" in told and told.get("tool_choice", "auto") not in ("auto", "none")
+
+
 def _object(body: bytes) -> dict[str, Any]:
     try:
         asked = orjson.loads(body)

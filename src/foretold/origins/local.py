@@ -16,7 +16,7 @@ from foretold.errors import ModelError, OriginCut, OriginUnready, Refused
 from foretold.models.host import Door
 from foretold.models.manifest import Manifest
 from foretold.origins.engine_call import EngineAway, EngineCall, EngineSilent, Patience
-from foretold.origins.fields import engine_body, wants_json
+from foretold.origins.fields import engine_body, must_call, wants_json
 from foretold.origins.transcript import EngineFailed, Transcript, failure
 from foretold.origins.whole import WholeAnswer
 from foretold.ports import Asked, Forwarded, Incoming
@@ -88,7 +88,9 @@ class LocalOrigin:
         async def condemn() -> None:
             await self._host.condemn(door, "the engine stopped answering")
 
-        transcript = Transcript(operation, fingerprint=self.engine, wants_json=wants_json(body))
+        transcript = Transcript(
+            operation, fingerprint=self.engine, wants_json=wants_json(body), must_call=must_call(body)
+        )
         answer = LocalAnswer(slot, transcript, condemn)
         try:
             if call.status == 200:
@@ -193,8 +195,8 @@ class LocalAnswer:
                 yield events
                 events = await self._next()
             self._is_read = True
-        except EngineFailed:
-            raise OriginCut("the engine failed in mid-answer") from None
+        except EngineFailed as e:
+            raise OriginCut(e.says) from None
         finally:
             await self.close()
 

@@ -14,14 +14,17 @@ from foretold.contract.events import DONE, event_of
 from foretold.errors import OriginCut
 
 _DONE = b"data: [DONE]\n\n"
+# Our own kind of error, beside the engine's.
+NO_CALL = "no_call"
 
 
 class EngineFailed(Exception):
-    """The engine's stream told an error instead of more answer."""
+    """The engine's stream told an error instead of more answer; `says` is what callers are told of it in mid-answer."""
 
-    def __init__(self, error: dict[str, Any]):
+    def __init__(self, error: dict[str, Any], *, says: str = "the engine failed in mid-answer"):
         super().__init__(str(error.get("type")))
         self.error = error
+        self.says = says
         code = error.get("code")
         self.status = code if isinstance(code, int) and 400 <= code <= 599 else 500
 
@@ -30,10 +33,12 @@ class Transcript:
     """`fingerprint` is told to callers: which engine answered, for those who set `seed`.
 
     The engine's own is `b0-unknown` in every build of its wheel, and would promise that nothing ever changes.
+    `must_call`: an answer that ends without a call of a tool is none.
     """
 
-    def __init__(self, operation: str, *, fingerprint: str, wants_json: bool = False):
+    def __init__(self, operation: str, *, fingerprint: str, wants_json: bool = False, must_call: bool = False):
         self.is_done = False
+        self._must_call = must_call
         self._operation = operation
         self._fingerprint = fingerprint
         self._wants_json = wants_json
@@ -83,6 +88,8 @@ class Transcript:
         if self._operation == "completion":
             return self._completion(chunk)
         self._remember(chunk)
+        if self._must_call:
+            self._look_for_call(chunk)
         return _event(chunk)
 
     def _remember(self, chunk: dict[str, Any]) -> None:
@@ -91,6 +98,14 @@ class Transcript:
         for choice in chunk.get("choices", ()):
             self._said.append(choice.get("delta", {}).get("content") or "")
             self._finish = choice.get("finish_reason") or self._finish
+
+    def _look_for_call(self, chunk: dict[str, Any]) -> None:
+        """Raises EngineFailed where prose ends that should have been a call: some templates let a model talk on."""
+        for choice in chunk.get("choices", ()):
+            if choice.get("delta", {}).get("tool_calls"):
+                self._must_call = False
+            elif choice.get("finish_reason") is not None:
+                raise EngineFailed({"type": NO_CALL}, says="the model called no tool, though it was told to")
 
     def _completion(self, chunk: dict[str, Any]) -> bytes:
         """Text completions: their own kind of id, log probabilities in lists, usage in an event of its own."""
@@ -133,6 +148,10 @@ def failure(status: int, error: Any, *, question: str, model: str) -> tuple[int,
             f" {_count(error, 'n_ctx')} with its answer: shorten it",
             code="context_length_exceeded",
             param=question,
+        )
+    if kind == NO_CALL:
+        return 500, _error(
+            f"model {model!r} called no tool, though it was told to", code="engine_failed", kind="server_error"
         )
     if 400 <= status < 500 and status not in (401, 403, 404):
         return 400, _error(
