@@ -288,6 +288,19 @@ async def test_a_name_in_the_settings_is_pulled_and_shown_by_that_name(tmp_path,
     assert shown.json["vouched"] == "its digest is pinned"
 
 
+async def test_a_pull_counts_memory_as_the_settings_limit_the_model(tmp_path, library):
+    revision = await pushed_here(tmp_path, library, "--context", "4096", "--parallel", "64", "--kv", "f32")
+    settings = f'[models.mine]\nsource = "{library}"\nmodel = "tiny"\nrevision = "{revision}"\n'
+    (tmp_path / "foretold.toml").write_text(f"{settings}context = 4097\n")
+
+    too_much = await models("pull", "mine", home=tmp_path)
+    (tmp_path / "foretold.toml").write_text(f"{settings}context = 256\nparallel = 1\n")
+    little = await models("pull", "mine", home=tmp_path)
+
+    assert (too_much.code, "context is 4,097, and the model was made for 4,096" in too_much.err) == (3, True)
+    assert little.code == 0
+
+
 @pytest.mark.parametrize(
     ("address", "said"),
     [

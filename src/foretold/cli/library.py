@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from foretold.errors import ConfigError, LibraryError, LibraryForbidden, Library
 from foretold.models.library import importing
 from foretold.models.library.address import Address, address_of
 from foretold.models.library.bring import Brought, bring
+from foretold.models.library.budget import check_fits
 from foretold.models.library.catalogue import Catalogue, Found
 from foretold.models.library.checking import check_here, check_there
 from foretold.models.library.describing import Said, files_of
@@ -30,6 +32,7 @@ from foretold.models.library.shelf import Using
 from foretold.models.library.sweeping import forget_here, sweep_here, sweep_there
 from foretold.models.library.trust import Trust, accepted, trusted_keys
 from foretold.models.manifest import SMOLLM2, Manifest
+from foretold.models.weights import check
 
 if TYPE_CHECKING:
     from foretold.config import Config
@@ -96,7 +99,9 @@ async def pull(
                 f" add --revision {found.revision}, or --trust with the key of whoever signs"
             )
         shelf = shelf_of(config, models_folder())
-        brought = await bring(shelf, store, named, trust=trust, using=using, tell=Progress())
+        settings = next((model for model in config.models if model.name == name and not address), None)
+        accept = partial(check, settings=settings) if settings is not None else check_fits
+        brought = await bring(shelf, store, named, trust=trust, using=using, tell=Progress(), accept=accept)
     finally:
         using.close()
     click.echo(_told_brought(brought, at, as_json=as_json))

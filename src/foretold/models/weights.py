@@ -41,7 +41,7 @@ async def weights_of(config: Config, folder: Path, *, using: Using, tell: Tell) 
             using.take(file)
         else:
             brought = await places.ready(
-                settings, config, folder, using=using, tell=tell, accept=partial(_check, settings=settings)
+                settings, config, folder, using=using, tell=tell, accept=partial(check, settings=settings)
             )
             manifest, file = limited(brought.manifest, settings), brought.weights
         found[settings.name] = Weights(manifest, file)
@@ -59,5 +59,6 @@ def known(settings: ModelSettings, config: Config, folder: Path) -> Manifest | N
     return limited(manifest, settings) if manifest is not None else None
 
 
-def _check(manifest: Manifest, *, settings: ModelSettings) -> None:
+def check(manifest: Manifest, *, settings: ModelSettings) -> None:
+    """Raises ConfigError or ModelError for a model that can't be run here as the settings are."""
     budget.check_fits(limited(manifest, settings))

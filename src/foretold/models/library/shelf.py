@@ -47,7 +47,14 @@ class Using:
             descriptor = os.open(blob, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+        except OSError as e:
+            os.close(descriptor)
+            raise LibraryError(
+                f"the folder of models {blob.parent} is on a disk without file locks ({e.strerror}): name another with"
+                " FORETOLD_CACHE"
+            ) from None
         # It may have been removed between our opening and our lock.
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), os.stat(blob)):
