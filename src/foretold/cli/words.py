@@ -58,22 +58,26 @@ class Progress:
         self._share = 0.0
         self._began_s = time.monotonic()
         self._last_s = -_QUIET_S
+        self._first_bytes: int | None = None
 
     def step(self, text: str) -> None:
         self._end_line()
         self._name, self._share, self._began_s, self._last_s = text, 0.0, time.monotonic(), -_QUIET_S
+        self._first_bytes = None
         print(f"  {text} …", file=self._out, flush=True)
 
     def progress(self, done_bytes: int, total_bytes: int) -> None:
         if total_bytes <= 0:
             return
+        if self._first_bytes is None:
+            self._first_bytes = done_bytes  # what was here before we began didn't come now
         self._share = max(self._share, min(1.0, done_bytes / total_bytes))
         now_s = time.monotonic()
         is_last = self._share >= 1.0
         if not is_last and now_s - self._last_s < (0.1 if self._live else _QUIET_S):
             return
         self._last_s = now_s
-        rate = done_bytes / max(now_s - self._began_s, 0.001)
+        rate = max(0, done_bytes - self._first_bytes) / max(now_s - self._began_s, 0.001)
         line = f"{self._share:4.0%}  {done_bytes / 1e6:.1f} of {total_bytes / 1e6:.1f} MB  {rate / 1e6:.1f} MB/s"
         if self._live:
             full = round(self._share * _BAR)
