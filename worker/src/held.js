@@ -1,9 +1,9 @@
 /** A record opened once: what answering needs, and beside it the answers made of it, by what was asked (ready.js). */
 
-import { digest } from "./contract/bytes.js";
+import { bodyDigest } from "./contract/record.js";
 
 export async function held(record) {
-  return { ...record, digest: (await digest(record.body)).slice(0, 16), ready: new Map() };
+  return { ...record, digest: (await bodyDigest(record.body)).slice(0, 16), ready: new Map() };
 }
 
 /** The lifetimes of a record; it has them among its members. */

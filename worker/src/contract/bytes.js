@@ -41,9 +41,16 @@ export async function digest(content) {
   return hex(await sha256(content));
 }
 
-/** The deployment's secret as a key that signs and verifies with HMAC-SHA-256. */
-export function hmacKey(secret) {
-  return crypto.subtle.importKey("raw", secret, { name: "HMAC", hash: "SHA-256" }, false, ["sign", "verify"]);
+const hmacKeys = new WeakMap();
+
+/** The deployment's secret as a key that signs and verifies with HMAC-SHA-256; made once of each secret. */
+export async function hmacKey(secret) {
+  let key = hmacKeys.get(secret);
+  if (key === undefined) {
+    key = await crypto.subtle.importKey("raw", secret, { name: "HMAC", hash: "SHA-256" }, false, ["sign", "verify"]);
+    hmacKeys.set(secret, key);
+  }
+  return key;
 }
 
 export async function hmac(secret, content) {

@@ -45,7 +45,7 @@ export async function pack(record, secret) {
     sealedText({
       ...record.rest,
       ...Object.fromEntries(known),
-      body_sha256: await digest(record.body),
+      body_sha256: await bodyDigest(record.body),
       body_bytes: record.body.length,
     }),
   );
@@ -84,6 +84,18 @@ export async function openSealed(blob, secret) {
   return fromHeader(header, blob.subarray(HEADER_AT + length));
 }
 
+const digests = new WeakMap();
+
+/** Hex SHA-256 of a record's body, computed once: nobody writes into it. */
+export async function bodyDigest(body) {
+  let found = digests.get(body);
+  if (found === undefined) {
+    found = await digest(body);
+    digests.set(body, found);
+  }
+  return found;
+}
+
 /** The headers of an answer that its record keeps: the known few, each once, together at most 2 KiB. */
 export function keptHeaders(headers) {
   const kept = new Map();
@@ -117,7 +129,7 @@ async function fromHeader(header, body) {
   }
   if (!areOfTheirKinds(members)) throw new RecordCorrupt("a member of the header is of the wrong kind");
   if (!KINDS.has(members.kind) || !SHAPES.has(members.shape)) throw new RecordCorrupt("an unknown kind or shape");
-  if (members.body_bytes !== body.length || members.body_sha256 !== (await digest(body))) {
+  if (members.body_bytes !== body.length || members.body_sha256 !== (await bodyDigest(body))) {
     throw new RecordCorrupt("the body is not the one recorded");
   }
   const known = Object.entries(members).filter(([name]) => KEPT_MEMBERS.has(name));
