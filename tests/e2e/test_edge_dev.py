@@ -14,6 +14,7 @@ from tests.waiting import answered
 
 NEAR = '[[tiers]]\nstore = "memory"\nlimit = "16 MiB"\n[[tiers]]\nstore = "disk"\nlimit = "64 MiB"\n'
 CHAT = "/v1/chat/completions"
+ANY_PORTS = ("--port", "0", "--kv-port", "0")
 
 
 def question(text: str) -> dict:
@@ -115,6 +116,8 @@ async def test_a_change_of_the_worker_counts_and_one_that_cannot_be_parsed_does_
         worker.write_text("export default {\n  fetch: () => new Response(;\n")
         await edge.says("worker.js:2: SyntaxError")
         still = await edge.get("/")
+        worker.write_text("throw new Error('at once');\n" + answering("never"))
+        await edge.says("The change does not run")
         worker.write_text(answering("second"))
         await edge.says("the Worker runs anew")
         second = await edge.get("/")
@@ -148,9 +151,21 @@ async def test_without_a_node_it_says_how_to_start_one(tmp_path):
     assert "Traceback" not in ended.err
 
 
+async def test_a_taken_port_is_named_before_anything_starts(tmp_path, upstream):
+    async with serving(tmp_path, in_front_of(upstream.url)) as node:
+        port = port_of(node.url)
+        ended = [
+            await run("edge", "dev", "--url", node.url, *ANY_PORTS, option, port, home=tmp_path)
+            for option in ("--port", "--kv-port")
+        ]
+
+    assert [each.code for each in ended] == [7, 7]
+    assert all(f"port {port} on 127.0.0.1 is taken" in each.err for each in ended)
+
+
 async def test_without_node_js_it_says_what_to_install(tmp_path, upstream):
     async with serving(tmp_path, in_front_of(upstream.url)) as node:
-        ended = await run("edge", "dev", "--url", node.url, home=tmp_path, PATH=str(tmp_path))
+        ended = await run("edge", "dev", "--url", node.url, *ANY_PORTS, home=tmp_path, PATH=str(tmp_path))
 
     assert ended.code == 1
     assert "install Node.js 20.11 or newer with npm" in ended.err
@@ -161,7 +176,7 @@ async def test_a_second_one_names_what_is_taken_and_its_kv_is_open_to_its_token_
         serving(tmp_path, in_front_of(upstream.url)) as node,
         edge_dev(tmp_path, node.url) as edge,
     ):
-        second = await run("edge", "dev", "--url", node.url, home=tmp_path)
+        second = await run("edge", "dev", "--url", node.url, *ANY_PORTS, home=tmp_path)
         mode = (tmp_path / "edge-dev" / "kv-token").stat().st_mode & 0o777
         (tmp_path / "edge-dev" / "kv-token").write_text("a guess")
         refused = await asyncio.gather(edge.asked("GET", "/keys"), edge.asked("POST", "/bulk/delete", ["x"]))

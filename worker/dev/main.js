@@ -20,6 +20,9 @@ const WORKER_FIRST = { has_user_worker: true, invoke_user_worker_ahead_of_assets
 
 const { Miniflare, NoOpLog } = createRequire(join(process.argv[2], "package.json"))("miniflare");
 
+// What fails is told where it is waited for; besides, the library fails promises that nobody waits for.
+process.on("unhandledRejection", () => {});
+
 let miniflare = null;
 let door = null;
 

@@ -54,6 +54,7 @@ def dev(
     from foretold.datafolder import data_folder
     from foretold.edge.dev import Wanted
     from foretold.edge.platform import platform
+    from foretold.server.listening import bind
 
     config = read_config(config_file)
     at = node_url(url)
@@ -69,6 +70,8 @@ def dev(
     )
     # First, whether there is a node at all: to install a runtime for nothing would be rude.
     wanted.find()
+    for number in filter(None, (port, kv_port)):
+        bind("127.0.0.1", number).close()
     return asyncio.run(_run(wanted, platform(tell=_tell), as_json=as_json))
 
 
