@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import io
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,8 @@ from foretold.config import Config, load
 from foretold.datafolder import DataFolder
 from foretold.flights.aftermath import monotonic_ms
 from foretold.live import Live
+from foretold.models.configured import Weights
+from foretold.models.process import PROGRAM
 from foretold.server.listening import bind
 from foretold.server.serve import server_for
 from tests.asking import chat_body
@@ -86,6 +88,11 @@ class Client:
     async def chat(self, text: str, headers: Mapping[str, str] | None = None, **members: Any) -> Answered:
         return await self.post("/v1/chat/completions", chat_body(text, **members), headers)
 
+    async def begin_chat(self, text: str, **members: Any) -> tuple[aiohttp.StreamReader, bytes]:
+        """A streamed answer whose first bytes are here, and what is still to come of it."""
+        response = await self._session.post(f"{self.url}/v1/chat/completions", json=chat_body(text, **members))
+        return response.content, await response.content.readany()
+
     @property
     def admin_headers(self) -> dict[str, str]:
         return {"authorization": f"Bearer {self.assembled.admin_token}"}
@@ -118,6 +125,8 @@ async def running(
     now_ms: Callable[[], int] = wall_ms,
     monotonic_ms: Callable[[], int] = monotonic_ms,
     shares_flights: bool = False,
+    weights: Mapping[str, Weights] | None = None,
+    engine: Sequence[str] = PROGRAM,
 ) -> AsyncIterator[Client]:
     """A node with these settings and this data folder, until the block ends."""
     config = load(settings)
@@ -129,11 +138,15 @@ async def running(
     assembled = assemble(
         config,
         DataFolder(folder),
-        weights={},
-        run_folder=folder,
+        weights=weights or {},
+        run_folder=folder / "run",
+        engine=engine,
         now_ms=now_ms,
         monotonic_ms=monotonic_ms,
     )
+    assert assembled.models is not None
+    pool = assembled.models.pool
+    await pool.begin()
     await assembled.node.open()
     url = f"http://127.0.0.1:{port}"
     written = [settings]
@@ -154,4 +167,5 @@ async def running(
         await serving
         await live.close()
         await assembled.node.close()
+        await pool.stop()
         sock.close()

@@ -86,6 +86,17 @@ _OWN = [
         children=["a", "b"],
     ),
     _own("foretold-pace recorded replays an answer's timing", ["foretold-pace", "recorded"], pace_recorded=True),
+    _own("foretold-keep-alive keeps a model loaded for so long", ["foretold-keep-alive", "300"], keep_alive_s=300),
+    _own("foretold-keep-alive 0 unloads it when it is idle", ["Foretold-Keep-Alive", "0"], keep_alive_s=0),
+    _own(
+        "foretold-keep-alive -1 keeps it for as long as there is room", ["foretold-keep-alive", "-1"], keep_alive_s=-1
+    ),
+    _own(
+        "of two keep-alives the first counts",
+        ["foretold-keep-alive", "-1"],
+        ["foretold-keep-alive", "5"],
+        keep_alive_s=-1,
+    ),
     _bad("an unknown control is refused", ["foretold-tll", "60"]),
     _bad("a control without a name is refused", ["foretold-", "60"]),
     _bad("a negative ttl is refused", ["foretold-ttl", "-1"]),
@@ -114,6 +125,10 @@ _OWN = [
     _bad("a namespace of 257 characters is refused", ["foretold-namespace", "x" * 257]),
     _bad("a namespace with a line feed is refused", ["foretold-namespace", "ignore\nseed"]),
     _bad("another pace is refused", ["foretold-pace", "slow"]),
+    _bad("a keep-alive below -1 is refused", ["foretold-keep-alive", "-2"]),
+    _bad("a keep-alive with a unit is refused", ["foretold-keep-alive", "5m"]),
+    _bad("a keep-alive over the ceiling is refused", ["foretold-keep-alive", "2592001"]),
+    _bad("an empty keep-alive is refused", ["foretold-keep-alive", ""]),
 ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +19,10 @@ from foretold.flights.lease import ALONE
 from foretold.generations import FileGenerations
 from foretold.leases.locks import can_lock
 from foretold.leases.shared import SharedLease
-from foretold.models.configured import LocalModel, Weights, local_models_of, models_of
+from foretold.models.configured import LocalModels, Weights, local_models_of, models_of
 from foretold.models.manifest import revision
+from foretold.models.pool import PoolSlots
+from foretold.models.process import PROGRAM
 from foretold.node import Node
 from foretold.observe.counters import Counters
 from foretold.origins.chain import Chain
@@ -55,7 +57,7 @@ class Assembled:
     node: Node
     secret: bytes
     admin_token: str
-    models: tuple[LocalModel, ...]
+    models: LocalModels | None
     local: Mapping[str, LocalOrigin]
     upstreams: Mapping[str, Upstream]
     disk_set_aside: Path | None
@@ -75,18 +77,19 @@ def assemble(
     now_ms: Callable[[], int] = wall_ms,
     local: Mapping[str, LocalOrigin] | None = None,
     monotonic_ms: Callable[[], int] = monotonic_ms,
+    engine: Sequence[str] = PROGRAM,
 ) -> Assembled:
     """A node that is not serving yet.
 
     `weights` are those of its local models, by name; `run_folder`, of this user alone, takes their sockets.
-    `local` are models that another process runs, instead.  The lease of a node with several workers is to be
-    opened.  Raises ConfigError or StoreError.
+    `local` are models that another process runs, instead; `engine` is what Python runs for a model of this one.  The lease of a node with several workers is to be
+    opened.  Raises ConfigError, ModelError or StoreError.
     """
     secret = folder.secret()
-    models: tuple[LocalModel, ...] = ()
+    models: LocalModels | None = None
     if local is None:
-        models = local_models_of(config, weights, run_folder)
-        local = {m.manifest.name: LocalOrigin(m.host, m.manifest) for m in models}
+        models = local_models_of(config, weights, run_folder, program=engine)
+        local = origins_of(models)
     upstreams = {u.name: upstream_of(u) for u in config.upstreams}
     memory, below, set_aside = _stores(config, folder, now_ms)
     generations: Generations
@@ -119,6 +122,13 @@ def assemble(
         monotonic_ms=monotonic_ms,
     )
     return Assembled(node, secret, folder.admin_token(), models, local, upstreams, set_aside)
+
+
+def origins_of(models: LocalModels) -> dict[str, LocalOrigin]:
+    return {
+        model.manifest.name: LocalOrigin(model.host, model.manifest, slots=PoolSlots(models.pool, model.manifest.name))
+        for model in models.models
+    }
 
 
 def scope_of(config: Config, secret: bytes) -> Scope:

@@ -19,7 +19,8 @@
     │   ├── OriginTimeout        sent, and no answer in time
     │   ├── OriginCut            the answer broke off
     │   │   └── LeaderLost       the process that fetched it for all did not go on
-    │   └── OriginUnready        the origin says or shows that it cannot serve now
+    │   ├── OriginUnready        the origin says or shows that it cannot serve now
+    │   └── OriginBusy           more wait for the origin already than it lets
     ├── ModelError               a local model is missing, damaged or will not load
     ├── LibraryError             a library of models failed, or holds what it must not
     │   ├── LibraryForbidden     its store refuses the credentials
@@ -158,6 +159,11 @@ class LeaderLost(OriginCut):
 class OriginUnready(OriginError):
     status = 503
     code = "origin_unready"
+
+
+class OriginBusy(OriginError):
+    status = 429
+    code = "model_busy"
 
 
 class ModelError(ForetoldError):

@@ -17,6 +17,8 @@ from foretold.config.settings import Config
 from foretold.dialects.table import Dialects
 from foretold.errors import ConfigError
 from foretold.models.configured import models_of
+from foretold.models.managing import Managing, PoolManaging
+from foretold.models.pool import Pool
 from foretold.observe.stats import stats
 from foretold.origins.upstream import Upstream
 from foretold.purging import Purging
@@ -46,6 +48,9 @@ class Reloaded:
 
 class Company(Protocol):
     """All processes of a node together."""
+
+    @property
+    def models(self) -> Managing: ...
 
     async def stats(self) -> dict[str, Any]:
         """The counts of all."""
@@ -78,6 +83,7 @@ class Live:
         self.upstreams: Mapping[str, Upstream] = assembled.upstreams
         self._closing: set[asyncio.Task[None]] = set()
         node, server = assembled.node, config.server
+        self._managing: Managing = company.models if company is not None else PoolManaging(_pool_of(assembled))
         self._bodies = Bodies(limit_bytes=server.body_limit, together_bytes=server.bodies_together)
         admin = Admin(
             node,
@@ -87,6 +93,7 @@ class Live:
             is_ready=is_ready,
             stats=company.stats if company is not None else self._stats,
             reload=company.reload if company is not None else self._reloaded,
+            models=self._managing,
         )
         self.app = App(node, guard=self._guard(config), bodies=self._bodies, admin=admin, models=self._models())
 
@@ -140,7 +147,9 @@ class Live:
         return Guard(doors_of(config), node.scope, Dialects(node.routes, base_url=self._base_url), self._bodies)
 
     def _models(self) -> Models:
-        return Models(self._assembled.node.routes, self._assembled.node.scope)
+        node, local = self._assembled.node, self._assembled.local
+        manifests = {name: origin.manifest for name, origin in local.items()}
+        return Models(node.routes, node.scope, manifests=manifests, managing=self._managing)
 
     def _upstreams_of(self, config: Config) -> dict[str, Upstream]:
         """The upstreams of these settings; one whose settings are the same stays, with its connections."""
@@ -161,6 +170,10 @@ class Live:
                 closing = asyncio.create_task(_close_after(longest_s, upstream))
                 self._closing.add(closing)
                 closing.add_done_callback(self._closing.discard)
+
+
+def _pool_of(assembled: Assembled) -> Pool:
+    return assembled.models.pool if assembled.models is not None else Pool((), budget_bytes=0)
 
 
 async def _close_after(seconds: float, upstream: Upstream) -> None:

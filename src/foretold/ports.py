@@ -57,11 +57,13 @@ class Forwarded:
     """What goes to an origin beside the question: the headers of rule K3, and a credential where the route passes it.
 
     `may_use_own` says whether the origin's own credential may go instead: not for callers who should bring theirs.
+    `keep_alive_s` is how long a local model is to stay loaded afterwards, below 0 for as long as there is room.
     """
 
     headers: tuple[tuple[str, str], ...] = ()
     credential: tuple[str, str] | None = None
     may_use_own: bool = True
+    keep_alive_s: float | None = None
 
 
 class Incoming(Protocol):

@@ -10,6 +10,7 @@ from tests.asking import chat_body
 from tests.e2e.program import run, serving
 
 COMMANDS = [[], ["serve"], ["ask"], ["cache"], ["cache", "stats"], ["cache", "get"], ["cache", "purge"], ["config"]]
+COMMANDS += [["models", name] for name in ("ps", "load", "unload")]
 COMMANDS += [["config", name] for name in ("check", "show", "example", "api-key")] + [
     ["doctor"],
     ["completion"],

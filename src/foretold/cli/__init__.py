@@ -21,7 +21,7 @@ _COMMANDS = {
     "serve": ("foretold.cli.serve", "Run the node: cache, model and API."),
     "ask": ("foretold.cli.ask", "Ask once, stream the answer, say miss or hit and how long."),
     "cache": ("foretold.cli.cache", "Look at what is kept, and purge it."),
-    "models": ("foretold.cli.models", "Keep models in a bucket or a folder, bring them here, check them."),
+    "models": ("foretold.cli.models", "Keep models in a bucket or a folder, bring them here, check and load them."),
     "config": ("foretold.cli.config", "Check, show and explain the settings."),
     "deploy": ("foretold.cli.deploy", "Put the edge Worker on Cloudflare."),
     "edge": ("foretold.cli.edge", "Run the edge on this machine, warm its KV, export it."),

@@ -58,11 +58,11 @@ def request(
         ) from None
 
 
-def admin(url: str, method: str, path: str, body: object = None) -> Any:
+def admin(url: str, method: str, path: str, body: object = None, *, timeout_s: float = 30) -> Any:
     """The JSON answer of an admin path.  Raises NodeError, or Told for what the node refused."""
     sent = None if body is None else json.dumps(body).encode()
     headers = {"authorization": f"Bearer {admin_token()}", "content-type": "application/json"}
-    response = request(url, method, path, headers=headers, body=sent, timeout_s=30)
+    response = request(url, method, path, headers=headers, body=sent, timeout_s=timeout_s)
     answered = response.read()
     try:
         told = json.loads(answered)

@@ -26,14 +26,20 @@ def command() -> None:
 @config_option
 @json_option
 def check(config_file: Path | None, as_json: bool) -> None:
-    """Reads the settings and says whether they are valid; exit code 3 if not.
+    """Reads the settings and says whether they are valid, and whether each model has room; exit code 3 if not.
 
     \b
     Examples:
       foretold config check
       foretold config check --config /etc/foretold.toml
     """
+    from foretold.datafolder import models_folder
+    from foretold.errors import ConfigError
+    from foretold.models.weights import why_no_room
+
     config = read_config(config_file)
+    if told := why_no_room(config, models_folder()):
+        raise ConfigError("; ".join(told))
     where = str(config.file) if config.file is not None else "no file, defaults"
     counts = {"routes": len(config.routes), "upstreams": len(config.upstreams), "models": len(config.models)}
     if as_json:
@@ -53,9 +59,13 @@ def show(config_file: Path | None, as_json: bool) -> None:
       foretold config show
       foretold config show --json | jq .server
     """
-    from foretold.config.example import shown
+    import dataclasses
 
-    told = shown(read_config(config_file))
+    from foretold.config.example import shown
+    from foretold.models.memory import pool_bytes
+
+    config = read_config(config_file)
+    told = shown(dataclasses.replace(config, pool=dataclasses.replace(config.pool, memory=pool_bytes(config))))
     if as_json:
         click.echo(json.dumps(told, indent=2))
         return

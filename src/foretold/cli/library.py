@@ -100,7 +100,7 @@ async def pull(
             )
         shelf = shelf_of(config, models_folder())
         settings = next((model for model in config.models if model.name == name and not address), None)
-        accept = partial(check, settings=settings) if settings is not None else check_fits
+        accept = partial(check, settings=settings, config=config) if settings is not None else check_fits
         brought = await bring(shelf, store, named, trust=trust, using=using, tell=Progress(), accept=accept)
     finally:
         using.close()

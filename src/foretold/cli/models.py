@@ -8,17 +8,17 @@ from typing import Any
 
 import click
 
-from foretold.cli.completion import library_names
-from foretold.cli.settings import config_option, json_option
+from foretold.cli.completion import library_names, model_names
+from foretold.cli.settings import config_option, json_option, url_option
 
 _name = click.argument("name", shell_complete=library_names)
 _maybe_address = click.argument("address", required=False, default="")
 _yes = click.option("--yes", is_flag=True, help="Don't ask back.")
 
 
-@click.group("models", short_help="Keep models in a bucket or a folder, bring them here, check them.")
+@click.group("models", short_help="Keep models in a bucket or a folder, bring them here, check and load them.")
 def command() -> None:
-    """Keep models in a library, and bring them to this machine.
+    """Keep models in a library, bring them to this machine, and see which a running node has in memory.
 
     A library is a bucket or a folder: s3://BUCKET/PREFIX, r2://ACCOUNT/BUCKET/PREFIX or file:///FOLDER.  Its access
     key comes from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from [library] in the settings.
@@ -28,6 +28,7 @@ def command() -> None:
       foretold models push tiny.gguf s3://models/team
       foretold models pull tiny s3://models/team --revision 4bf5122f344554c53bde2ebb8cd2b7e3d1600ad631c385a5d7cce23c7785459a
       foretold models list
+      foretold models ps
     """
 
 
@@ -227,6 +228,64 @@ def gc(address: str, only_look: bool, config_file: Path | None, as_json: bool) -
     from foretold.cli import library
 
     _run(lambda: library.sweep(address, config_file, only_look=only_look, as_json=as_json))
+
+
+@command.command("ps")
+@url_option
+@json_option
+def ps(url: str | None, as_json: bool) -> None:
+    """The models of a running node: which are in memory, what they do, and how much they may take together.
+
+    \b
+    Examples:
+      foretold models ps
+      foretold models ps --json | jq '.models[] | select(.state == "loaded").name'
+    """
+    from foretold.cli import pool
+
+    pool.show(url, as_json=as_json)
+
+
+@command.command("load")
+@click.argument("name", shell_complete=model_names)
+@click.option(
+    "--keep-alive",
+    "keep_alive_s",
+    type=click.IntRange(-1),
+    help="Seconds it stays without being asked, -1 for as long as there is room; else as the settings say.",
+)
+@url_option
+@json_option
+def load(name: str, keep_alive_s: int | None, url: str | None, as_json: bool) -> None:
+    """Loads a model of a running node before anybody asks it; others that are idle go if they must.
+
+    \b
+    Examples:
+      foretold models load smollm2-135m
+      foretold models load smollm2-135m --keep-alive 3600 --json
+    """
+    from foretold.cli import pool
+
+    pool.load(name, url, keep_alive_s, as_json=as_json)
+
+
+@command.command("unload")
+@click.argument("name", shell_complete=model_names)
+@url_option
+@json_option
+def unload(name: str, url: str | None, as_json: bool) -> None:
+    """Unloads a model of a running node, pinned or not: at once where it is idle, else once its answers have ended.
+
+    Whoever asks it later has it loaded again.
+
+    \b
+    Examples:
+      foretold models unload smollm2-135m
+      foretold models unload smollm2-135m --json | jq -r .state
+    """
+    from foretold.cli import pool
+
+    pool.unload(name, url, as_json=as_json)
 
 
 @command.command("key")

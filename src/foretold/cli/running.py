@@ -39,14 +39,14 @@ async def run(config: Config, *, read: Callable[[], Config], as_json: bool) -> i
         with held() as using:
             weights = await weights_of(config, models_folder(), using=using, tell=Progress())
             assembled = assemble(config, folder, weights=weights, run_folder=run_folder)
+            models = assembled.models
+            assert models is not None
             try:
-                for model in assembled.models:
-                    await model.host.start()
+                await models.pool.begin()
                 return await _serve(config, assembled, sock, read=read, began_s=began_s, folder=folder, as_json=as_json)
             finally:
                 await assembled.node.close()
-                for model in assembled.models:
-                    await model.host.stop()
+                await models.pool.stop()
     finally:
         sock.close()
         shutil.rmtree(run_folder, ignore_errors=True)
@@ -72,7 +72,8 @@ async def _serve(
         if as_json:
             print(json.dumps({"url": address, "pid": os.getpid(), "data": str(folder.path)}), flush=True)
         else:
-            manifests = [m.manifest for m in assembled.models]
+            assert assembled.models is not None
+            manifests = [m.manifest for m in assembled.models.models]
             took_s = time.monotonic() - began_s
             told = banner(config, manifests, address, folder, set_aside=assembled.disk_set_aside, took_s=took_s)
             print(told, file=sys.stderr, flush=True)

@@ -46,8 +46,7 @@ async def run(config: Config, *, text: str, given: Given, read: Callable[[], str
             weights = await weights_of(config, models_folder(), using=using, tell=Progress())
             models = local_models_of(config, weights, run_folder)
             try:
-                for model in models:
-                    await model.host.start()
+                await models.pool.begin()
                 logs = config.logs.queries
                 parent = Parent(
                     config,
@@ -63,8 +62,7 @@ async def run(config: Config, *, text: str, given: Given, read: Callable[[], str
                 )
                 return await _attend(parent, config, folder, url, began_s=began_s, as_json=as_json)
             finally:
-                for model in models:
-                    await model.host.stop()
+                await models.pool.stop()
     finally:
         sock.close()
         shutil.rmtree(run_folder, ignore_errors=True)

@@ -5,29 +5,13 @@ The reference page, `foretold config example` and the check for unknown names al
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from foretold.config import values as v
 from foretold.config.languages import languages
-
-NO_DEFAULT: Any = object()
-
-
-def setting(read: v.Reader, default: Any, says: str, *, shown: str) -> Any:
-    """`shown` is a value as TOML for the documented example: the default, where there is one."""
-    metadata = {"read": read, "says": says, "shown": shown}
-    return field(metadata=metadata) if default is NO_DEFAULT else field(default=default, metadata=metadata)
-
-
-def table(kind: type, says: str) -> Any:
-    return field(default_factory=kind, metadata={"table": kind, "says": says})
-
-
-def tables(kind: type, says: str, *, named: bool) -> Any:
-    """Many of a kind: `[name.NAME]` where named, else `[[name]]`."""
-    return field(default=(), metadata={"tables": kind, "named": named, "says": says})
+from foretold.config.models import ModelSettings, Pool
+from foretold.config.tables import NO_DEFAULT, setting, table, tables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,42 +170,6 @@ class UpstreamSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelSettings:
-    name: str
-    source: str = setting(
-        v.model_source,
-        "bundled",
-        "where its weights come from: with this program, or from a library at s3://, r2:// or file://",
-        shown='"bundled"',
-    )
-    model: str = setting(v.maybe_text, "", "what the library calls it; by default the same", shown='"smollm2-135m"')
-    revision: str = setting(
-        v.revision, "", "the digest of its manifest in the library: no other is run", shown=f'"{"0" * 64}"'
-    )
-    context: int | None = setting(
-        v.number(256, 10_000_000),
-        None,
-        "tokens of prompt and answer together; by default what its manifest says, for the bundled one 2,048",
-        shown="2048",
-    )
-    max_tokens: int | None = setting(
-        v.number(1, 10_000_000),
-        None,
-        "the longest answer, where the request sets no limit; by default what its manifest says, for the bundled one 512",
-        shown="512",
-    )
-    parallel: int | None = setting(
-        v.number(1, 64),
-        None,
-        "answers made at once; by default what its manifest says, for the bundled one 2",
-        shown="2",
-    )
-    threads: int = setting(
-        v.number(0, 1024), 0, "threads it computes with; 0 is one less than the cores, at least one", shown="0"
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
 class Library:
     trusted: tuple[str, ...] = setting(
         v.public_keys,
@@ -376,6 +324,7 @@ class Config:
     )
     upstreams: tuple[UpstreamSettings, ...] = tables(UpstreamSettings, "services that answer over HTTP", named=True)
     models: tuple[ModelSettings, ...] = tables(ModelSettings, "models that this node runs itself", named=True)
+    pool: Pool = table(Pool, "how many of them are in memory together")
     library: Library = table(Library, "where models come from, and who vouches for them")
     routes: tuple[RouteSettings, ...] = tables(
         RouteSettings, "which queries go where: the first that matches answers", named=False

@@ -152,6 +152,22 @@ def duration(*, least_s: float = 0, most_s: float = CEILING_S) -> Reader:
     return read
 
 
+def shown_keep_alive(seconds: float) -> str:
+    return "-1" if seconds < 0 else shown_duration(seconds)
+
+
+@shown_by(shown_keep_alive)
+def keep_alive(value: Any) -> float:
+    """Seconds; below 0 for as long as there is room."""
+    if value in (0, -1) and type(value) is int:
+        return float(value)
+    try:
+        seconds: float = duration()(value)
+    except ValueError:
+        raise ValueError('give a duration such as "5 min", 0 for none, or -1 for as long as there is room') from None
+    return seconds
+
+
 @shown_by(shown_duration)
 def lifetime(value: Any) -> int:
     """Whole seconds up to the ceiling of rule F1; `forever` is the ceiling."""

@@ -17,7 +17,14 @@ from foretold.contract.freshness import CEILING_S
 from foretold.contract.generations import MAX_CALLER_TAGS, is_caller_tag
 from foretold.errors import BadControl
 
-OWN = ("foretold-ttl", "foretold-tags", "foretold-sample", "foretold-namespace", "foretold-pace")
+OWN = (
+    "foretold-ttl",
+    "foretold-tags",
+    "foretold-sample",
+    "foretold-namespace",
+    "foretold-pace",
+    "foretold-keep-alive",
+)
 MAX_SAMPLE = 99
 MAX_LABEL = 256
 MAX_NESTED = 8
@@ -34,7 +41,7 @@ class Controls:
 
     `store_ttl_s` lowers what is stored, `max_age_s` what is accepted; `max_stale_s` is infinite for any staleness.
     `children` are labels of ever narrower namespaces, `ignored` body members that don't count there, `ignored_aliases`
-    the aliases that could not be read.
+    the aliases that could not be read.  `keep_alive_s` is how long a model stays loaded afterwards, -1 for as long as it can.
     """
 
     no_cache: bool = False
@@ -49,6 +56,7 @@ class Controls:
     children: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     pace_recorded: bool = False
+    keep_alive_s: int | None = None
     ignored_aliases: tuple[str, ...] = ()
 
     def stricter(self, other: Controls) -> Controls:
@@ -68,6 +76,7 @@ class Controls:
             children=(*self.children, *other.children),
             ignored=(*self.ignored, *other.ignored),
             pace_recorded=self.pace_recorded or other.pace_recorded,
+            keep_alive_s=other.keep_alive_s if self.keep_alive_s is None else self.keep_alive_s,
             ignored_aliases=(*self.ignored_aliases, *other.ignored_aliases)[:MAX_TOLD],
         )
 
@@ -181,6 +190,13 @@ def _own(name: str, value: str) -> Controls:
             if value != "recorded":
                 raise BadControl(f"foretold-pace is {value!r}: the only pace is `recorded`", param=name)
             return Controls(pace_recorded=True)
+        case "foretold-keep-alive":
+            if value != "-1" and (not _DIGITS.fullmatch(value) or int(value) > CEILING_S):
+                raise BadControl(
+                    f"foretold-keep-alive is {value!r}: give seconds from 0 to {CEILING_S}, or -1 for as long as there is room",
+                    param=name,
+                )
+            return Controls(keep_alive_s=int(value))
     raise BadControl(f"there is no {name}: known are {', '.join(OWN)}", param=name)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from foretold.config import values as v
 from foretold.config.checking import Fail
 from foretold.config.reading import load_as, read_text
-from foretold.config.settings import setting, table
+from foretold.config.tables import setting, table
 from foretold.deploy.assets import WORKER_FIRST
 from foretold.errors import ConfigError
 

@@ -8,15 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from foretold.config import Config
-from foretold.config.settings import ModelSettings
+from foretold.config.models import ModelSettings
 from foretold.doctor.finding import MIB, Note, Notes, fault, ok, size, skipped, warning
 from foretold.doctor.folder import disk_limit, memory_limit
 from foretold.doctor.world import World
 from foretold.errors import ForetoldError
 from foretold.models.configured import models_of
 from foretold.models.manifest import Manifest
-from foretold.models.memory import cgroup_limit
-from foretold.models.weights import known
+from foretold.models.memory import cgroup_limit, pool_bytes
+from foretold.models.room import size_of, together
+from foretold.models.weights import known, why_no_room
 
 # Beside connections: the store, sockets of engines, pipes, the event loop's own.
 _OTHER_FILES = 64
@@ -28,6 +29,7 @@ def limits(world: World, *, is_running: bool) -> Notes:
         yield skipped("the settings are not valid")
         return
     notes = [*_open_files(world.config), *_file_size(world.config), *_memory(world, world.config, is_running)]
+    notes += _pool(world, world.config)
     # What is well in one word; what is not, each for itself.
     yield from [note for note in notes if note.todo] or [ok("; ".join(note.found for note in notes))]
 
@@ -58,8 +60,13 @@ def _file_size(config: Config) -> Iterator[Note]:
         )
 
 
+def _pool(world: World, config: Config) -> Iterator[Note]:
+    for told in why_no_room(config, world.models, world.root):
+        yield fault(told, "change the settings, then `foretold config check`")
+
+
 def _memory(world: World, config: Config, is_running: bool) -> Iterator[Note]:
-    needed, parts = memory_needed(config, world.models)
+    needed, parts = memory_needed(config, world.models, world.root)
     told = f"at most {size(needed)} of memory are needed ({parts})"
     allowed = cgroup_limit(world.root)
     if allowed is not None and allowed < needed:
@@ -77,14 +84,14 @@ def _memory(world: World, config: Config, is_running: bool) -> Iterator[Note]:
         yield ok(f"memory enough: {size(available)} available, at most {size(needed)} needed")
 
 
-def memory_needed(config: Config, models_folder: Path) -> tuple[int, str]:
+def memory_needed(config: Config, models_folder: Path, root: Path = Path("/")) -> tuple[int, str]:
     """Bytes at the very most, and what they are for.  A model that is not here yet is not counted: nobody knows it."""
     models = [manifest for settings in models_of(config) if (manifest := _known(settings, config, models_folder))]
-    weights = {file.sha256: file.size_bytes for manifest in models for file in manifest.files}
+    taken = min(together(size_of(manifest) for manifest in models), pool_bytes(config, root))
     parts = {
         "memory tier": memory_limit(config),
         "bodies": config.server.bodies_together,
-        "models": sum(m.memory_bytes for m in models) + sum(weights.values()),
+        "models": taken,
         "the node itself": _NODE_ITSELF * config.server.workers,
     }
     return sum(parts.values()), ", ".join(

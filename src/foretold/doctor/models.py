@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from foretold.config import Config
-from foretold.config.settings import ModelSettings
+from foretold.config.models import ModelSettings
 from foretold.doctor.finding import Note, Notes, fault, ok, skipped, warning
 from foretold.doctor.world import World
 from foretold.errors import ForetoldError

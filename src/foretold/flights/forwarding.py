@@ -28,7 +28,12 @@ def forwarded(head: Head, asked: Asked, route: Route) -> Forwarded:
     credential = None
     if route.passes_credential and head.own_credential is not None:
         credential = next(h for h in head.request.headers if h[0] == head.own_credential)
-    return Forwarded(headers, credential, may_use_own=not route.passes_credential)
+    return Forwarded(
+        headers,
+        credential,
+        may_use_own=not route.passes_credential,
+        keep_alive_s=head.controls.keep_alive_s,
+    )
 
 
 def asking_for_usage(asked: Asked, route: Route) -> tuple[Asked, bool]:

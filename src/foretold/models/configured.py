@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from foretold.config.settings import Config, ModelSettings
+from foretold.config.models import ModelSettings
+from foretold.config.settings import Config
 from foretold.errors import ConfigError
 from foretold.models.host import Host
 from foretold.models.manifest import SMOLLM2, Manifest
+from foretold.models.memory import pool_bytes
+from foretold.models.pool import Member, Pool
+from foretold.models.process import PROGRAM
 
 
 class Weights(NamedTuple):
@@ -27,6 +31,14 @@ class LocalModel:
     settings: ModelSettings
     manifest: Manifest
     host: Host
+
+
+@dataclass(frozen=True, slots=True)
+class LocalModels:
+    """All models that this node runs, and the pool that says which of them are in memory."""
+
+    models: tuple[LocalModel, ...]
+    pool: Pool
 
 
 def models_of(config: Config) -> tuple[ModelSettings, ...]:
@@ -55,12 +67,39 @@ def limited(manifest: Manifest, settings: ModelSettings) -> Manifest:
     )
 
 
-def local_models_of(config: Config, weights: Mapping[str, Weights], run_folder: Path) -> tuple[LocalModel, ...]:
-    """`weights` are theirs by name, verified; `run_folder`, of this user alone, takes their sockets."""
+def local_models_of(
+    config: Config, weights: Mapping[str, Weights], run_folder: Path, *, program: Sequence[str] = PROGRAM
+) -> LocalModels:
+    """`weights` are theirs by name, verified; `run_folder`, of this user alone, takes their sockets.
+
+    `program` is what Python runs as their engine.
+
+    Raises ModelError, with both numbers, for one that the pool can never hold.
+    """
+    pool: Pool
+
+    def count_here() -> int:
+        return pool.count_here
+
     models = []
     for settings in models_of(config):
         manifest, file = weights[settings.name]
-        models.append(
-            LocalModel(settings, manifest, Host(manifest, file, run_folder, threads=settings.threads or None))
+        host = Host(
+            manifest, file, run_folder, program=program, threads=settings.threads or None, count_here=count_here
         )
-    return tuple(models)
+        models.append(LocalModel(settings, manifest, host))
+    pool = Pool((member_of(model, config) for model in models), budget_bytes=pool_bytes(config))
+    return LocalModels(tuple(models), pool)
+
+
+def member_of(model: LocalModel, config: Config) -> Member:
+    """What the pool knows of a model.  The bundled one, and an only one, are loaded when the node starts."""
+    settings = model.settings
+    return Member(
+        model.manifest,
+        model.host,
+        queue=settings.queue,
+        keep_alive_s=settings.keep_alive,
+        is_pinned=settings.pin,
+        starts_first=settings.keep_alive != 0 and (settings.source == "bundled" or len(models_of(config)) == 1),
+    )

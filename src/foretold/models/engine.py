@@ -99,7 +99,7 @@ def load(launch: Launch) -> Any:
     _notice_cancels(params)
     _open_no_doors(params)
     for cpu in (params.cpuparams, params.cpuparams_batch):
-        cpu.n_threads = launch.threads or max(1, physical_cores() - 1)
+        cpu.n_threads = launch.threads or threads_for(launch.residents, cores=physical_cores())
         cpu.poll = 0  # its threads spin while they wait, and starve whoever else needs the cores
     params.verbosity = _ERRORS_ONLY  # what is below names prompts
     return xllamacpp.Server(params)
@@ -135,6 +135,11 @@ def _open_no_doors(params: Any) -> None:
     params.cors_credentials = False
     params.offline = True
     params.ctx_shift = False  # a full context ends the answer instead of forgetting its beginning
+
+
+def threads_for(residents: int, *, cores: int) -> int:
+    """Never all cores, and of those a share for each model that is loaded."""
+    return max(1, (cores - 1) // residents)
 
 
 def physical_cores() -> int:

@@ -46,6 +46,7 @@ class Host:
         folder: Path,
         *,
         threads: int | None = None,
+        count_here: Callable[[], int] = lambda: 1,
         program: Sequence[str] = PROGRAM,
         load_s: float = LOAD_S,
         grace_s: float = GRACE_S,
@@ -53,11 +54,12 @@ class Host:
         chance: Callable[[], float] = random.random,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ):
-        """`weights` is the model's file, or the first of several that lie beside each other by their names; `folder`, of this user alone, takes the socket and is made where there is none."""
+        """`weights` is the model's file, or the first of several that lie beside each other by their names; `folder`, of this user alone, takes the socket and is made where there is none.  `count_here` says how many models share the machine when it loads; where no `threads` are given, they share the cores too."""
         self.manifest = manifest
         self._weights = weights
         self._folder = folder
         self._threads = threads
+        self._count_here = count_here
         self._program = program
         self._load_s = load_s
         self._grace_s = grace_s
@@ -74,6 +76,10 @@ class Host:
     def is_running(self) -> bool:
         """Whether an engine is loaded and alive, as far as we have heard."""
         return self._running is not None and self._running[0].is_running
+
+    @property
+    def is_starting(self) -> bool:
+        return self._starting is not None
 
     @property
     def door(self) -> Door | None:
@@ -196,6 +202,7 @@ class Host:
             cache_type_v=manifest.cache_type_v,
             chat_template=manifest.chat_template,
             threads=self._threads,
+            residents=max(1, self._count_here()),
         )
 
     def _socket(self) -> Path:

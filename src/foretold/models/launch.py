@@ -9,7 +9,10 @@ import orjson
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """`parent_pid` is the process whose death ends this one; `threads` None leaves the count to the machine."""
+    """`parent_pid` is the process whose death ends this one; `threads` None leaves the count to the machine.
+
+    `residents` are the models that share its cores, this one too.
+    """
 
     alias: str
     weights: str
@@ -23,6 +26,7 @@ class Launch:
     cache_type_v: str
     chat_template: str | None = None
     threads: int | None = None
+    residents: int = 1
 
     def line(self) -> bytes:
         return orjson.dumps(asdict(self)) + b"\n"

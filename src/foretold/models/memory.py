@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+from foretold.config.settings import Config
+
 _UNLIMITED = 2**60
+_MIB = 2**20
 
 
 def cgroup_limit(root: Path) -> int | None:
@@ -36,10 +40,25 @@ def cgroup_limit(root: Path) -> int | None:
 
 def memory_bytes(root: Path = Path("/")) -> int | None:
     """What the machine has, or less where a cgroup allows less; None where the system doesn't tell."""
-    found = [cgroup_limit(root)]
+    found = [cgroup_limit(root), _total(root)]
+    return min((limit for limit in found if limit is not None), default=None)
+
+
+def pool_bytes(config: Config, root: Path = Path("/")) -> int:
+    """What all loaded models may take together: as the settings say, else three quarters of what the machine has."""
+    if config.pool.memory is not None:
+        return config.pool.memory
+    there_bytes = memory_bytes(root)
+    return _UNLIMITED if there_bytes is None else there_bytes * 3 // 4 // _MIB * _MIB
+
+
+def _total(root: Path) -> int | None:
     try:
         lines = dict(line.split(":", 1) for line in (root / "proc/meminfo").read_text().splitlines())
-        found.append(int(lines["MemTotal"].split()[0]) * 1024)
+        return int(lines["MemTotal"].split()[0]) * 1024
     except (OSError, ValueError, KeyError):
         pass
-    return min((limit for limit in found if limit is not None), default=None)
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # where there is no /proc
+    except (ValueError, OSError):
+        return None

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from foretold.config.settings import Config, ModelSettings
-from foretold.models import bundled
+from foretold.config.models import ModelSettings
+from foretold.config.settings import Config
+from foretold.errors import ForetoldError, ModelError
+from foretold.models import bundled, memory, room
 from foretold.models.bundled import Tell
 from foretold.models.configured import Weights, limited, models_of
 from foretold.models.library import budget, places
@@ -41,7 +44,12 @@ async def weights_of(config: Config, folder: Path, *, using: Using, tell: Tell) 
             using.take(file)
         else:
             brought = await places.ready(
-                settings, config, folder, using=using, tell=tell, accept=partial(check, settings=settings)
+                settings,
+                config,
+                folder,
+                using=using,
+                tell=tell,
+                accept=partial(check, settings=settings, config=config),
             )
             manifest, file = limited(brought.manifest, settings), brought.weights
         found[settings.name] = Weights(manifest, file)
@@ -59,6 +67,19 @@ def known(settings: ModelSettings, config: Config, folder: Path) -> Manifest | N
     return limited(manifest, settings) if manifest is not None else None
 
 
-def check(manifest: Manifest, *, settings: ModelSettings) -> None:
+def why_no_room(config: Config, folder: Path, root: Path = Path("/")) -> list[str]:
+    """Why models that are here could never be loaded, in a sentence each.  What was never brought nobody knows yet."""
+    manifests = []
+    for settings in models_of(config):
+        with contextlib.suppress(ForetoldError):  # it is told where it is brought, or by `foretold doctor`
+            if (manifest := known(settings, config, folder)) is not None:
+                manifests.append((manifest, settings.pin))
+    return room.refusals(manifests, budget_bytes=memory.pool_bytes(config, root))
+
+
+def check(manifest: Manifest, *, settings: ModelSettings, config: Config) -> None:
     """Raises ConfigError or ModelError for a model that can't be run here as the settings are."""
-    budget.check_fits(limited(manifest, settings))
+    wanted = limited(manifest, settings)
+    budget.check_fits(wanted)
+    if told := room.refusals([(wanted, settings.pin)], budget_bytes=memory.pool_bytes(config)):
+        raise ModelError(told[0])

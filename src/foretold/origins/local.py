@@ -42,9 +42,26 @@ class Doorkeeper(Protocol):
 class Slots(Protocol):
     """As many answers as the engine makes at once."""
 
-    async def acquire(self) -> object: ...
+    async def acquire(self) -> object:
+        """Raises OriginBusy where too many wait already."""
+        ...
 
-    def release(self) -> None: ...
+    def release(self, keep_alive_s: float | None = None) -> None:
+        """`keep_alive_s` is what the caller asked for: how long the model stays loaded after it."""
+        ...
+
+
+class OwnSlots:
+    """Those of a model that nothing else shares."""
+
+    def __init__(self, count: int):
+        self._free = asyncio.Semaphore(count)
+
+    async def acquire(self) -> None:
+        await self._free.acquire()
+
+    def release(self, keep_alive_s: float | None = None) -> None:
+        self._free.release()
 
 
 class LocalOrigin:
@@ -55,13 +72,13 @@ class LocalOrigin:
     def __init__(
         self, host: Doorkeeper, manifest: Manifest, *, patience: Patience = PATIENCE, slots: Slots | None = None
     ):
-        """`slots` are those of the engine, where other processes use it too."""
+        """`slots` are those of the engine, where it is one of several or other processes use it too."""
         self.name = manifest.name
         self.engine = _engine()
         self._host = host
         self.manifest = manifest
         self._patience = patience
-        self._slots: Slots = asyncio.Semaphore(manifest.parallel) if slots is None else slots
+        self._slots: Slots = OwnSlots(manifest.parallel) if slots is None else slots
 
     async def fetch(self, asked: Asked, forwarded: Forwarded) -> Incoming:
         """The answer once its first tokens are here, always a stream; or why the engine does not take the question."""
@@ -69,7 +86,7 @@ class LocalOrigin:
             raise Refused(f"model {self.name!r} does not answer {asked.operation!r}", code="unsupported_operation")
         body = engine_body(asked.operation, asked.body, self.manifest)
         await self._take_slot()
-        slot = Slot(self._slots)
+        slot = Slot(self._slots, keep_alive_s=forwarded.keep_alive_s)
         try:
             return await self._answer(slot, asked.operation, body)
         except BaseException:
@@ -141,9 +158,10 @@ class LocalOrigin:
 class Slot:
     """A taken slot of the engine and the call it is used for; both are given back together, once."""
 
-    def __init__(self, slots: Slots):
+    def __init__(self, slots: Slots, *, keep_alive_s: float | None = None):
         self.call: EngineCall | None = None
         self._slots = slots
+        self._keep_alive_s = keep_alive_s
         self._is_left = False
 
     async def use(self, call: EngineCall) -> None:
@@ -155,9 +173,11 @@ class Slot:
         if self._is_left:
             return
         self._is_left = True
-        self._slots.release()
-        if self.call is not None:
-            await self.call.close()
+        try:
+            if self.call is not None:
+                await self.call.close()
+        finally:
+            self._slots.release(self._keep_alive_s)
 
 
 class LocalAnswer:

@@ -14,8 +14,10 @@ from typing import Any
 import orjson
 
 from foretold import __version__
+from foretold.contract.freshness import CEILING_S
 from foretold.dialects.problem import problem
 from foretold.errors import BadCredential, ForetoldError, NotFound, Refused
+from foretold.models.managing import Managing
 from foretold.node import Node
 from foretold.observe.metrics import CONTENT_TYPE, metrics
 from foretold.ports import Request
@@ -44,6 +46,7 @@ class Admin:
         is_ready: Callable[[], bool],
         stats: Callable[[], Awaitable[dict[str, Any]]],
         reload: Callable[[], Awaitable[dict[str, object]]],
+        models: Managing,
     ):
         """`stats` tells the counts of the whole node, whichever process of it is asked.
 
@@ -56,6 +59,7 @@ class Admin:
         self._is_ready = is_ready
         self._tell_stats = stats
         self._reload = reload
+        self._managing = models
         self.doors = (
             Door("GET", "/-/health", True, self._health),
             Door("GET", "/-/ready", True, self._ready),
@@ -64,6 +68,9 @@ class Admin:
             Door("GET", "/-/cache/record", False, self._record),
             Door("POST", "/-/cache/purge", False, self._purge),
             Door("POST", "/-/config/reload", False, self._reloaded),
+            Door("GET", "/-/models", False, self._models),
+            Door("POST", "/-/models/load", False, self._load),
+            Door("POST", "/-/models/unload", False, self._unload),
         )
 
     async def answer(self, request: Request, receive: Receive) -> Reply:
@@ -127,6 +134,41 @@ class Admin:
 
     async def _reloaded(self, request: Request, body: bytes) -> Reply:
         return _json(await self._reload())
+
+    async def _models(self, request: Request, body: bytes) -> Reply:
+        return _json(await self._managing.list())
+
+    async def _load(self, request: Request, body: bytes) -> Reply:
+        name, keep_alive_s = model_asked(body, may_keep=True)
+        return _json(await self._managing.load(name, keep_alive_s))
+
+    async def _unload(self, request: Request, body: bytes) -> Reply:
+        name, _ = model_asked(body, may_keep=False)
+        return _json(await self._managing.unload(name))
+
+
+def model_asked(body: bytes, *, may_keep: bool) -> tuple[str, float | None]:
+    """The model that is to be loaded or unloaded, and how long it is then kept.  Raises Refused."""
+    known = ("model", "keep_alive") if may_keep else ("model",)
+    try:
+        asked = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        asked = None
+    if not isinstance(asked, dict) or not isinstance(asked.get("model"), str) or set(asked) - set(known):
+        raise Refused(
+            f'give a JSON object such as {{"model": "smollm2-135m"}}; known members are {", ".join(known)}',
+            code="bad_model_request",
+        )
+    keep_alive_s = asked.get("keep_alive")
+    if keep_alive_s is not None and (
+        type(keep_alive_s) not in (int, float) or not (keep_alive_s == -1 or 0 <= keep_alive_s <= CEILING_S)
+    ):
+        raise Refused(
+            f"keep_alive is no number of seconds from 0 to {CEILING_S}, nor -1 for as long as there is room",
+            param="keep_alive",
+            code="bad_model_request",
+        )
+    return asked["model"], keep_alive_s
 
 
 def purge_asked(body: bytes) -> tuple[str, str, str | None]:

@@ -14,7 +14,7 @@ from typing import Any
 from foretold.answers.answer import Answer, Hit, RawHeaders, raw
 from foretold.contract.status import CacheStatus
 from foretold.dialects.openai import OpenAI
-from foretold.errors import Ambiguous, ForetoldError, NotKept, OriginError, Overloaded, Refused, TooLarge
+from foretold.errors import Ambiguous, ForetoldError, NotKept, OriginBusy, OriginError, Overloaded, Refused, TooLarge
 from foretold.memo import Head
 from foretold.node import Node
 from foretold.outcome import Ended, How, Outcome
@@ -92,7 +92,7 @@ class App:
                 status, headers, body = await self.admin.answer(request, receive)
                 await _send(send, status, raw(headers), body)
                 return None
-            if request.method == "GET" and (listed := self._models.answer(request)) is not None:
+            if request.method == "GET" and (listed := await self._models.answer(request)) is not None:
                 await _send(send, 200, raw([("content-type", "application/json"), *cors(request)]), listed)
                 return None
             head = self._guard.head_of(request)
@@ -253,7 +253,7 @@ class App:
         headers = [("content-type", kind), ("cache-status", str(status)), ("cache-control", "no-store")]
         if outcome.status == 401:
             headers.append(("www-authenticate", "Bearer"))
-        if isinstance(error, Overloaded) or error.is_echo:
+        if isinstance(error, (Overloaded, OriginBusy)) or error.is_echo:
             headers.append(("retry-after", "1"))
         if isinstance(error, NotKept):
             headers.append(("x-should-retry", "false"))  # OpenAI's clients ask a 504 again

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from foretold.models.host import Door
 from foretold.models.manifest import Manifest
@@ -37,6 +38,26 @@ class RemoteHost:
         await self._channel.ask("condemn", model=self._model, socket=str(door.socket), why=why)
 
 
+class RemoteManaging:
+    """models.managing.Managing"""
+
+    def __init__(self, channel: Channel):
+        self._channel = channel
+
+    async def list(self) -> dict[str, Any]:
+        return await self._ask("list")
+
+    async def load(self, name: str, keep_alive_s: float | None) -> dict[str, Any]:
+        return await self._ask("load", model=name, keep_alive_s=keep_alive_s)
+
+    async def unload(self, name: str) -> dict[str, Any]:
+        return await self._ask("unload", model=name)
+
+    async def _ask(self, act: str, **members: Any) -> dict[str, Any]:
+        told: dict[str, Any] = await self._channel.ask("models", act=act, **members)
+        return told
+
+
 class RemoteSlots:
     """origins.local.Slots: one queue for the callers of all workers."""
 
@@ -55,5 +76,5 @@ class RemoteSlots:
             raise
         self._held.append(ticket)
 
-    def release(self) -> None:
-        self._channel.say("leave_slot", model=self._model, ticket=self._held.pop())
+    def release(self, keep_alive_s: float | None = None) -> None:
+        self._channel.say("leave_slot", model=self._model, ticket=self._held.pop(), keep_alive_s=keep_alive_s)

@@ -10,7 +10,7 @@ import asyncio
 import signal
 import socket
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,10 @@ import msgspec
 
 from foretold.config.settings import Config
 from foretold.errors import ForetoldError
-from foretold.models.configured import LocalModel
+from foretold.models.configured import LocalModels
+from foretold.models.managing import PoolManaging
 from foretold.models.manifest import Manifest
+from foretold.models.pool import PoolSlots
 from foretold.observe.summing import ended, summed
 from foretold.workers.beginning import Beginning, Given, config_of
 from foretold.workers.channel import ChannelClosed
@@ -49,7 +51,7 @@ class Parent:
         url: str,
         read: Callable[[], str],
         data: Path,
-        models: Sequence[LocalModel],
+        models: LocalModels,
         logs_queries: bool,
         tell: Callable[[str], None],
         now_s: Callable[[], float] = time.monotonic,
@@ -68,8 +70,9 @@ class Parent:
         self._read = read
         self._data = data
         self._logs_queries = logs_queries
-        self._models = {model.manifest.name: model for model in models}
-        self._slots = {model.manifest.name: EngineSlots(model.manifest.parallel) for model in models}
+        self._models = {model.manifest.name: model for model in models.models}
+        self._managing = PoolManaging(models.pool)
+        self._slots = {name: EngineSlots(PoolSlots(models.pool, name)) for name in self._models}
         self._reloading = asyncio.Lock()
         self._gone: dict[str, Any] | None = None
         self.seats = [Seat(i + 1, self, now_s=now_s, pause=pause) for i in range(config.server.workers)]
@@ -151,8 +154,11 @@ class Parent:
                 await self._slots[members["model"]].take((seat.number, members["ticket"]))
                 return None
             case "leave_slot":
-                self._slots[members["model"]].leave((seat.number, members["ticket"]))
+                ticket = seat.number, members["ticket"]
+                self._slots[members["model"]].leave(ticket, keep_alive_s=members.get("keep_alive_s"))
                 return None
+            case "models":
+                return await self._manage(**members)
         raise ForetoldError(f"the parent is not asked for {what!r}")
 
     def left(self, seat: Seat) -> None:
@@ -195,6 +201,14 @@ class Parent:
                 return await seat.channel.ask(what, **members)
         except (TimeoutError, ChannelClosed):
             return None
+
+    async def _manage(self, act: str, model: str = "", keep_alive_s: float | None = None) -> dict[str, Any]:
+        match act:
+            case "load":
+                return await self._managing.load(model, keep_alive_s)
+            case "unload":
+                return await self._managing.unload(model)
+        return await self._managing.list()
 
     async def _condemn(self, model: str, socket: str, why: str) -> None:
         """If the engine has been started anew meanwhile, nothing: its door is another."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+from foretold.origins.local import Slots
+
 
 class EngineSlots:
     """A ticket is a worker and a number of its own."""
 
-    def __init__(self, count: int):
-        self._free = asyncio.Semaphore(count)
+    def __init__(self, slots: Slots):
+        self._slots = slots
         self._held: set[tuple[int, int]] = set()
         self._waiting: dict[tuple[int, int], asyncio.Task[object]] = {}
 
@@ -19,16 +21,16 @@ class EngineSlots:
         assert task is not None
         self._waiting[ticket] = task
         try:
-            await self._free.acquire()
+            await self._slots.acquire()
         finally:
             del self._waiting[ticket]
         self._held.add(ticket)
 
-    def leave(self, ticket: tuple[int, int]) -> None:
+    def leave(self, ticket: tuple[int, int], *, keep_alive_s: float | None = None) -> None:
         """Gives up a slot, or the wait for one; harmless for a ticket that has neither."""
         if ticket in self._held:
             self._held.remove(ticket)
-            self._free.release()
+            self._slots.release(keep_alive_s)
         elif ticket in self._waiting:
             self._waiting[ticket].cancel()
 

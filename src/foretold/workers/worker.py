@@ -27,7 +27,7 @@ from foretold.observe.log import QueryLog
 from foretold.server.serve import rested, serve, server_for
 from foretold.workers.beginning import Beginning, config_of
 from foretold.workers.channel import Channel, ChannelClosed
-from foretold.workers.models import models_through
+from foretold.workers.models import RemoteManaging, models_through
 from foretold.workers.shares import part_of, without_disk
 
 _PR_SET_PDEATHSIG = 1
@@ -144,6 +144,7 @@ class Company:
 
     def __init__(self, channel: Channel):
         self._channel = channel
+        self.models = RemoteManaging(channel)
 
     async def stats(self) -> dict[str, Any]:
         told: dict[str, Any] = await self._channel.ask("stats")

@@ -110,3 +110,20 @@ def test_each_worker_needs_memory_of_its_own_beside_the_limits_that_all_share():
     one, two = (memory_needed(load(f"{UPSTREAM}\n[server]\nworkers = {count}"), Path())[0] for count in (1, 2))
 
     assert two - one == module._NODE_ITSELF
+
+
+def test_a_model_that_never_has_room_is_a_fault_with_both_numbers(tmp_path, machine):
+    notes = examined(tmp_path, machine, '[pool]\nmemory = "100 MB"\n')
+
+    assert verdict(notes) == "fault"
+    assert "needs 224 MB of memory" in text(notes)
+    assert "leaves it 100 MB" in text(notes)
+
+
+def test_models_need_no_more_than_the_pool_gives_them(tmp_path, machine):
+    both = "[models.a]\n[models.b]\n"
+
+    alone, _ = memory_needed(load('[pool]\nmemory = "230 MB"\n' + both), tmp_path, machine)
+    together, _ = memory_needed(load(both), tmp_path, machine)
+
+    assert together - alone > 100_000_000

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
+from foretold.origins.local import OwnSlots
 from foretold.workers.slots import EngineSlots
 
 
@@ -13,7 +14,7 @@ async def taking(slots: EngineSlots, *ticket: int) -> asyncio.Task[None]:
 
 
 async def test_whoever_asked_first_gets_the_next_slot():
-    slots = EngineSlots(1)
+    slots = EngineSlots(OwnSlots(1))
     first, second, third = [await taking(slots, worker, 0) for worker in (1, 2, 3)]
     slots.leave((1, 0))
     await second
@@ -25,7 +26,7 @@ async def test_whoever_asked_first_gets_the_next_slot():
 
 
 async def test_whoever_leaves_while_it_waits_takes_nobodys_slot():
-    slots = EngineSlots(1)
+    slots = EngineSlots(OwnSlots(1))
     await taking(slots, 1, 0)
     waiting, next_one = await taking(slots, 1, 1), await taking(slots, 2, 0)
     slots.leave((1, 1))
@@ -37,7 +38,7 @@ async def test_whoever_leaves_while_it_waits_takes_nobodys_slot():
 
 
 async def test_a_dead_worker_gives_all_its_slots_back():
-    slots = EngineSlots(2)
+    slots = EngineSlots(OwnSlots(2))
     await taking(slots, 1, 0)
     await taking(slots, 1, 1)
     others = [await taking(slots, 2, number) for number in (0, 1)]

@@ -11,7 +11,14 @@ import { CEILING_S } from "./freshness.js";
 import { MAX_CALLER_TAGS, isCallerTag } from "./generations.js";
 import { divided, trimmed } from "./query.js";
 
-export const OWN = ["foretold-ttl", "foretold-tags", "foretold-sample", "foretold-namespace", "foretold-pace"];
+export const OWN = [
+  "foretold-ttl",
+  "foretold-tags",
+  "foretold-sample",
+  "foretold-namespace",
+  "foretold-pace",
+  "foretold-keep-alive",
+];
 export const MAX_SAMPLE = 99;
 export const MAX_LABEL = 256;
 export const MAX_NESTED = 8;
@@ -28,7 +35,7 @@ const replacing = new TextDecoder("utf-8", { ignoreBOM: true });
  *
  * `storeTtlS` lowers what is stored, `maxAgeS` what is accepted; `maxStaleS` is infinite for any staleness.
  * `children` are labels of ever narrower namespaces, `ignored` body members that don't count there, `ignoredAliases`
- * the aliases that could not be read.
+ * the aliases that could not be read.  `keepAliveS` is how long a model stays loaded afterwards, -1 for as long as it can.
  */
 export const NONE = Object.freeze({
   noCache: false,
@@ -43,6 +50,7 @@ export const NONE = Object.freeze({
   children: Object.freeze([]),
   ignored: Object.freeze([]),
   paceRecorded: false,
+  keepAliveS: null,
   ignoredAliases: Object.freeze([]),
 });
 
@@ -66,6 +74,7 @@ export function stricter(first, second) {
     children: [...first.children, ...second.children],
     ignored: [...first.ignored, ...second.ignored],
     paceRecorded: first.paceRecorded || second.paceRecorded,
+    keepAliveS: first.keepAliveS ?? second.keepAliveS,
     ignoredAliases: [...first.ignoredAliases, ...second.ignoredAliases].slice(0, MAX_TOLD),
   };
 }
@@ -170,6 +179,11 @@ function own(name, value) {
     case "foretold-pace":
       if (value !== "recorded") throw bad(name, `is ${quoted(value)}: the only pace is \`recorded\``);
       return controls({ paceRecorded: true });
+    case "foretold-keep-alive":
+      if (value !== "-1" && (!DIGITS.test(value) || Number(value) > CEILING_S)) {
+        throw bad(name, `is ${quoted(value)}: give seconds from 0 to ${CEILING_S}, or -1 for as long as there is room`);
+      }
+      return controls({ keepAliveS: Number(value) });
     default:
       throw new BadControl(`there is no ${name}: known are ${OWN.join(", ")}`, { param: name });
   }

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from foretold.config.settings import Config, Library, ModelSettings
+from foretold.config.models import ModelSettings
+from foretold.config.settings import Config, Library
 from foretold.errors import ConfigError, ForetoldError, LibraryError
 from foretold.models.bundled import Tell
 from foretold.models.library.access import access_to
