@@ -96,6 +96,8 @@ def _check_tiers(config: Config, fail: Fail) -> None:
 def _check_models(config: Config, fail: Fail) -> None:
     for model in config.models:
         place = ("models", model.name)
+        if model.reproducible and (model.parallel or 1) > 1:
+            raise fail((*place, "parallel"), "a reproducible model makes one answer at a time: leave it out, or set 1")
         if model.source == "bundled":
             if model.revision or model.model:
                 which = "revision" if model.revision else "model"

@@ -39,6 +39,12 @@ class ModelSettings:
         "answers made at once; by default what its manifest says, for the bundled one 2",
         shown="2",
     )
+    reproducible: bool = setting(
+        v.flag,
+        False,
+        "one answer at a time, so that none depends on what else is asked: slower where several ask at once",
+        shown="false",
+    )
     threads: int = setting(
         v.number(0, 1024),
         0,

@@ -63,7 +63,7 @@ def limited(manifest: Manifest, settings: ModelSettings) -> Manifest:
         name=settings.name,
         context=context,
         max_tokens=settings.max_tokens or manifest.max_tokens,
-        parallel=settings.parallel or manifest.parallel,
+        parallel=1 if settings.reproducible else settings.parallel or manifest.parallel,
     )
 
 

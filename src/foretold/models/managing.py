@@ -31,8 +31,8 @@ class PoolManaging:
         self._pool = pool
 
     async def list(self) -> dict[str, Any]:
-        pool = self._pool
-        return {"memory_bytes": pool.budget_bytes, "taken_bytes": pool.taken_bytes, "models": pool.told()}
+        models = self._pool.told()
+        return {"memory_bytes": self._pool.budget_bytes, "taken_bytes": self._pool.taken_bytes, "models": models}
 
     async def load(self, name: str, keep_alive_s: float | None) -> dict[str, Any]:
         self._known(name)

@@ -57,8 +57,12 @@ def _total(root: Path) -> int | None:
         lines = dict(line.split(":", 1) for line in (root / "proc/meminfo").read_text().splitlines())
         return int(lines["MemTotal"].split()[0]) * 1024
     except (OSError, ValueError, KeyError):
-        pass
+        return _told_by_the_system() if root == Path("/") else None
+
+
+def _told_by_the_system() -> int | None:
+    """Where there is no /proc."""
     try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # where there is no /proc
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError):
         return None

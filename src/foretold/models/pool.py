@@ -213,6 +213,7 @@ class Pool:
 
     def told(self) -> list[dict[str, Any]]:
         """Every model, for whoever runs the node."""
+        self.look()  # a process may have died meanwhile
         return [self._told(place) for place in self._places.values()]
 
     def state_of(self, name: str) -> str:

@@ -5,6 +5,8 @@ import pytest
 from foretold.config import load
 from foretold.config.example import shown
 from foretold.errors import ConfigError
+from foretold.models.configured import limited
+from foretold.models.manifest import SMOLLM2, revision
 
 
 @pytest.mark.parametrize(
@@ -27,3 +29,15 @@ def test_by_default_a_model_stays_and_is_not_pinned():
     (model,) = load("[models.a]\n").models
 
     assert (model.keep_alive, model.pin, model.queue) == (-1, False, 64)
+
+
+def test_a_reproducible_model_makes_one_answer_at_a_time():
+    (model,) = load("[models.a]\nreproducible = true\n").models
+
+    assert limited(SMOLLM2, model).parallel == 1
+    assert revision(limited(SMOLLM2, model)) == revision(SMOLLM2)
+
+
+def test_a_reproducible_model_with_several_slots_contradicts_itself():
+    with pytest.raises(ConfigError, match=r"models\.a\.parallel: a reproducible model makes one answer at a time"):
+        load("[models.a]\nreproducible = true\nparallel = 2\n")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from foretold.config.settings import ModelSettings
+from foretold.config.models import ModelSettings
 from foretold.errors import ConfigError
 from foretold.models.configured import limited
 from foretold.models.manifest import SMOLLM2

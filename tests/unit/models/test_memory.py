@@ -36,8 +36,9 @@ def test_what_the_settings_say_counts_as_it_is(machine):
     assert pool_bytes(load('[pool]\nmemory = "20 GiB"'), machine) == 20 * GIB
 
 
-def test_without_proc_the_system_is_asked(tmp_path):
-    assert (memory_bytes(tmp_path) or 0) > 2**20
+def test_where_nothing_tells_how_much_there_is_nothing_is_refused(tmp_path):
+    assert memory_bytes(tmp_path) is None
+    assert pool_bytes(load(""), tmp_path) >= 2**50
 
 
 @pytest.mark.parametrize(

@@ -330,6 +330,19 @@ async def test_a_model_whose_process_died_is_loaded_again():
     assert world.runs["a"].starts == 2
 
 
+async def test_a_model_whose_process_died_when_it_was_idle_is_not_told_as_loaded():
+    world = World("a", room_for=1)
+    await world.taken("a")
+    world.pool.release("a")
+    world.runs["a"].is_running = False
+
+    (told,) = world.pool.told()
+
+    assert told["state"] == "unloading"
+    await until(lambda: world.pool.state_of("a") == "unloaded")
+    assert world.pool.taken_bytes == 0
+
+
 async def test_stopping_ends_all_and_tells_who_waits():
     world = World("a", "b", room_for=1)
     await world.taken("a")
