@@ -19,6 +19,7 @@ from foretold.errors import ModelError, OriginBusy, OriginUnready
 from foretold.models.host import Door
 from foretold.models.manifest import Manifest, revision
 from foretold.models.room import (
+    Decision,
     Evict,
     Fits,
     Never,
@@ -223,6 +224,8 @@ class Pool:
         # Whoever comes now must wait: they have to make room for one who came earlier.
         held = {place.name for place in self._places.values() if place.is_unwanted}
         is_room_awaited = False
+        # Until a model that comes back has its room again, others get only what is free beside it.
+        is_return_awaited = False
         for ticket in list(self._waiting):
             place = ticket.place
             match place.state:
@@ -230,14 +233,18 @@ class Pool:
                     if place.name not in held and place.answering < place.member.manifest.parallel:
                         self._grant(ticket)
                 case State.LEAVING:
-                    is_room_awaited = True
+                    is_return_awaited = True
                 case State.AWAY if not is_room_awaited:
-                    is_room_awaited = not self._make_room(ticket, held)
+                    decision = decide(self._residents(), place.size, budget_bytes=self.budget_bytes)
+                    if is_return_awaited and not isinstance(decision, Fits):
+                        is_room_awaited = True
+                    else:
+                        is_room_awaited = not self._make_room(ticket, decision, held)
 
-    def _make_room(self, ticket: _Ticket, held: set[str]) -> bool:
-        """Whether nobody has to wait for the room of this one any more."""
+    def _make_room(self, ticket: _Ticket, decision: Decision, held: set[str]) -> bool:
+        """Whether nobody has to wait for the room of this one any more; who would keep it from him is `held`."""
         place = ticket.place
-        match decide(self._residents(), place.size, budget_bytes=self.budget_bytes):
+        match decision:
             case Fits():
                 place.state = State.HERE
                 self.loads += 1

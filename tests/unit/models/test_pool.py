@@ -151,6 +151,38 @@ async def test_a_new_process_waits_until_the_old_one_is_gone():
     assert world.most_running == 1
 
 
+async def test_a_process_that_does_not_end_keeps_nobody_from_other_models():
+    world = World("a", "b", "c", room_for=3)
+    world.runs["a"].may_stop.clear()
+    await world.taken("a")
+    world.pool.release("a", 0)
+    back = await world.wanting("a")
+
+    await world.taken("b")
+    await world.taken("c")
+    assert not back.done()
+    world.runs["a"].may_stop.set()
+    await back
+
+    assert world.running == {"a", "b", "c"}
+
+
+async def test_the_room_of_a_model_that_comes_back_is_not_taken_by_who_asked_later():
+    world = World("a", "b", room_for=1)
+    world.runs["a"].may_stop.clear()
+    await world.taken("a")
+    world.pool.release("a", 0)
+    back, later = await world.wanting("a"), await world.wanting("b")
+
+    world.runs["a"].may_stop.set()
+    await back
+    assert not later.done()
+    world.pool.release("a")
+    await later
+
+    assert world.most_running == 1
+
+
 async def test_who_comes_later_for_a_busy_model_waits_behind_the_one_who_needs_its_room():
     world = World("a", "b", room_for=1, parallel=2)
     await world.taken("a")
