@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from foretold.deploy.probing import TRIES, Seen, probe
+from foretold.deploy.probing import TRIES, Seen, chat, probe
 from foretold.errors import DeployError, DeployUnreachable
 from tests.e2e.program import run
 
@@ -51,7 +51,7 @@ def _says(*cache_statuses: str) -> Callable[[int, bytes], web.Response]:
 
 async def _probe(url: str) -> list[Seen]:
     def in_thread() -> list[Seen]:
-        return probe(url, "m", key="", question="a new one", pause=lambda seconds: None)
+        return probe(url, chat("m", "a new one"), key="", pause=lambda seconds: None)
 
     return await asyncio.to_thread(in_thread)
 

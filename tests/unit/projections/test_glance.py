@@ -45,7 +45,7 @@ def test_random_transcripts_are_judged_alike(operation):
             pytest.fail("a glance was given at what is no answer")
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(strategies.chats())
 def test_an_unfolded_chat_is_judged_as_its_whole(chat):
     agrees("chat", shapes.events("chat", orjson.dumps(chat), shape="whole", usage=True))
