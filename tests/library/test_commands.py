@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -209,6 +210,29 @@ async def test_a_model_s_way_from_a_file_through_a_library_and_away_again(tmp_pa
     assert removed.code == 0
     assert (gone.code, "there is no model 'tiny'" in gone.err) == (6, True)
     assert list((tmp_path / "cache" / "models").glob("sha256-*[0-9a-f]")) == []
+
+
+LEAVES = """
+import atexit, sys
+import obstore
+from foretold import cli
+
+class Last:
+    def __del__(self):
+        print("taken down")
+
+sys.last = Last()
+atexit.register(print, "cleared up")
+cli._run = lambda: (print("told"), sys.exit(3))
+cli.main()
+"""
+
+
+def test_a_process_ends_without_taking_the_interpreter_down_under_the_threads_of_the_store():
+    """Two of ninety pushes ended by SIGABRT, all done and all told."""
+    ended = subprocess.run([sys.executable, "-c", LEAVES], capture_output=True, text=True, check=False)
+
+    assert (ended.returncode, ended.stdout) == (3, "told\ncleared up\n")
 
 
 async def test_without_anybody_who_vouches_a_pull_says_what_to_add(tmp_path, library):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import importlib
 import os
 import sys
@@ -85,7 +87,26 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Runs a command; an error is told in two lines and an exit code, never as a traceback."""
+    """Runs a command and ends the process."""
+    try:
+        _run()
+    except SystemExit as ended:
+        if "obstore" in sys.modules and isinstance(ended.code, int):
+            _leave_at_once(ended.code)
+        raise
+
+
+def _leave_at_once(code: int) -> None:
+    """Ends the process without taking down the interpreter: where threads of obstore still run, that aborts now and then."""
+    atexit._run_exitfuncs()
+    with contextlib.suppress(OSError, ValueError):  # nobody reads any more
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
+
+
+def _run() -> None:
+    """An error is told in two lines and an exit code, never as a traceback."""
     try:
         result = cli(standalone_mode=False, complete_var=COMPLETE)
     except click.exceptions.Abort:
