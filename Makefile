@@ -8,8 +8,8 @@ PYTEST_ARGS ?=
 BENCH_PEERS ?=
 # What tests run beside our own programs: shells that complete our commands, a maker of certificates.
 PROGRAMS := bash zsh fish openssl strace
-# What has the processor to itself: whole processes, faults, a real model.  All else runs side by side.
-ALONE := tests/e2e tests/faults tests/real_model
+# Whole processes, faults, a real model: two at a time.  Of all else three, as much of it waits.
+LARGE := tests/e2e tests/faults tests/real_model
 
 VENV := .venv
 RUN := PYTHONPATH=src $(VENV)/bin/python
@@ -32,8 +32,8 @@ test: $(VENV)/.dev tests/e2e/javascript/node_modules tests/wrangler/node_modules
 ifneq ($(PYTEST_ARGS),)
 	$(RUN) -m pytest $(PYTEST_ARGS)
 else
-	$(RUN) -m pytest -n auto --maxprocesses 4 --dist loadfile $(addprefix --ignore=,$(ALONE))
-	$(RUN) -m pytest $(ALONE)
+	$(RUN) -m pytest -n 3 --dist loadfile $(addprefix --ignore=,$(LARGE))
+	$(RUN) -m pytest -n 2 --dist loadfile $(LARGE)
 endif
 
 slow: $(VENV)/.dev  ## what takes too long for `make test`: many more random values, minutes
