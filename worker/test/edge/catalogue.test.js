@@ -1,28 +1,16 @@
 /** In front of a node: the keys of its own models are those of its catalogue, read again within 30 s (rule K9). */
 
 import assert from "node:assert/strict";
-import { after, before, beforeEach, test } from "node:test";
+import { test } from "node:test";
 
 import { unpack } from "../../src/contract/record.js";
-import { Origin } from "../emulators/origin.js";
-import { running, until } from "./running.js";
+import { inFront } from "./in_front.js";
+import { until } from "./running.js";
 
 const BESIDE = { "x-test-edge": "here#2" };
-let origin;
-let edge;
-
-before(async () => {
-  origin = await Origin.start();
-  edge = await running("test/edge/under_test.js");
-});
-after(async () => {
-  await edge.stop();
-  await origin.stop();
-});
-beforeEach(async () => {
-  origin.reset();
+const { origin, edge } = await inFront((origin) => {
   origin.models = [{ id: "m", revision: "one" }, { id: "alias" }];
-  await edge.tell("world", { settings: { upstreams: { node: { url: origin.url, catalogue: true } } } });
+  return { settings: { upstreams: { node: { url: origin.url, catalogue: true } } } };
 });
 
 async function recordNames() {

@@ -1,30 +1,17 @@
 /** Records through Workers Cache, where `cache.workers_cache` is set: one look-up with KV, and purges that hold. */
 
 import assert from "node:assert/strict";
-import { after, before, beforeEach, test } from "node:test";
+import { test } from "node:test";
 
-import { Origin } from "../emulators/origin.js";
-import { running, textOf, until } from "./running.js";
+import { inFront } from "./in_front.js";
+import { textOf, until } from "./running.js";
 
 const THERE = { "x-test-edge": "there" };
 const BESIDE = { "x-test-edge": "there#2" };
 const ADMIN = { authorization: "Bearer admin" };
-let origin;
-let edge;
-
-before(async () => {
-  origin = await Origin.start();
-  edge = await running("test/edge/under_test.js");
-});
-after(async () => {
-  await edge.stop();
-  await origin.stop();
-});
-beforeEach(async () => {
-  origin.reset();
-  const settings = { upstreams: { fake: { url: origin.url } }, cache: { workers_cache: true } };
-  await edge.tell("world", { settings });
-});
+const { origin, edge } = await inFront((origin) => ({
+  settings: { upstreams: { fake: { url: origin.url } }, cache: { workers_cache: true } },
+}));
 
 async function records() {
   return (await edge.tell("look")).kv.names.filter((name) => !name.includes("generation"));

@@ -1,32 +1,18 @@
 /** KV as it is: late, remembering what it didn't find, with few writes (rules R4, G1, F1). */
 
 import assert from "node:assert/strict";
-import { after, before, beforeEach, test } from "node:test";
+import { test } from "node:test";
 
 import { generationName } from "../../src/contract/generations.js";
 import { unpack } from "../../src/contract/record.js";
-import { Origin } from "../emulators/origin.js";
-import { running, textOf, until } from "./running.js";
+import { inFront } from "./in_front.js";
+import { textOf, until } from "./running.js";
 
 const THERE = { "x-test-edge": "there" };
 // Another isolate of the same place: its own memory, the same Cache API and KV.
 const BESIDE = { "x-test-edge": "here#2" };
 const ADMIN = { authorization: "Bearer admin" };
-let origin;
-let edge;
-
-before(async () => {
-  origin = await Origin.start();
-  edge = await running("test/edge/under_test.js");
-});
-after(async () => {
-  await edge.stop();
-  await origin.stop();
-});
-beforeEach(async () => {
-  origin.reset();
-  await edge.tell("world", { settings: { upstreams: { fake: { url: origin.url } } } });
-});
+const { origin, edge } = await inFront((origin) => ({ settings: { upstreams: { fake: { url: origin.url } } } }));
 
 async function records() {
   return (await edge.tell("look")).kv.names.filter((name) => !name.includes("generation"));

@@ -2,10 +2,10 @@
 
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
-import { Origin } from "../emulators/origin.js";
-import { running, textOf, until } from "./running.js";
+import { inFront } from "./in_front.js";
+import { textOf, until } from "./running.js";
 
 const FOLDER = new URL("../../../contract/scenarios/", import.meta.url);
 
@@ -15,17 +15,7 @@ const all = readdirSync(FOLDER)
   .flatMap((file) => JSON.parse(readFileSync(new URL(file, FOLDER), "utf8")));
 const ours = all.filter((scenario) => (scenario.on ?? ["node", "edge"]).includes("edge"));
 const ran = new Set();
-let origin;
-let edge;
-
-before(async () => {
-  origin = await Origin.start();
-  edge = await running("test/edge/under_test.js");
-});
-after(async () => {
-  await edge.stop();
-  await origin.stop();
-});
+const { origin, edge } = await inFront();
 
 for (const scenario of ours) {
   test(`${scenario.rule}: ${scenario.name}`, async () => {

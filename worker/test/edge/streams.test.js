@@ -1,27 +1,13 @@
 /** Streams and flights: first bytes early, nothing half kept, nobody held up (rules L1, P1, P3, R3). */
 
 import assert from "node:assert/strict";
-import { after, before, beforeEach, test } from "node:test";
+import { test } from "node:test";
 
-import { Origin } from "../emulators/origin.js";
-import { chatBody, running, textOf, until } from "./running.js";
+import { inFront } from "./in_front.js";
+import { chatBody, textOf, until } from "./running.js";
 
 const MOST_BYTES = 100 * 10 ** 6;
-let origin;
-let edge;
-
-before(async () => {
-  origin = await Origin.start();
-  edge = await running("test/edge/under_test.js");
-});
-after(async () => {
-  await edge.stop();
-  await origin.stop();
-});
-beforeEach(async () => {
-  origin.reset();
-  await edge.tell("world", { settings: { upstreams: { fake: { url: origin.url } } } });
-});
+const { origin, edge } = await inFront((origin) => ({ settings: { upstreams: { fake: { url: origin.url } } } }));
 
 function streaming(text = "hello", headers = {}) {
   return edge.open("POST", "/v1/chat/completions", { body: JSON.stringify(chatBody(text, { stream: true })), headers });

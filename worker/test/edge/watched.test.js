@@ -1,28 +1,17 @@
 /** What is told of queries outside the isolate: data points, and lines in R2. */
 
 import assert from "node:assert/strict";
-import { after, before, beforeEach, test } from "node:test";
+import { test } from "node:test";
 
 import { LEAST_LINES } from "../../src/observe/logs.js";
-import { Origin } from "../emulators/origin.js";
-import { running, until } from "./running.js";
+import { inFront } from "./in_front.js";
+import { until } from "./running.js";
 
 const SECRET_WORD = "xylophone";
-let origin;
-let edge;
-
-before(async () => {
-  origin = await Origin.start();
-  edge = await running("test/edge/under_test.js");
-});
-after(async () => {
-  await edge.stop();
-  await origin.stop();
-});
-beforeEach(async () => {
-  origin.reset();
-  await edge.tell("world", { settings: { upstreams: { fake: { url: origin.url } } }, watched: true });
-});
+const { origin, edge } = await inFront((origin) => ({
+  settings: { upstreams: { fake: { url: origin.url } } },
+  watched: true,
+}));
 
 test("each query is one data point that says how it went, and none holds a text or a credential", async () => {
   const headers = { authorization: `Bearer ${SECRET_WORD}` };
