@@ -81,9 +81,9 @@ def assemble(
 ) -> Assembled:
     """A node that is not serving yet.
 
-    `weights` are those of its local models, by name; `run_folder`, of this user alone, takes their sockets.
-    `local` are models that another process runs, instead; `engine` is what Python runs for a model of this one.  The lease of a node with several workers is to be
-    opened.  Raises ConfigError, ModelError or StoreError.
+    `weights` are those of its local models, by name; `run_folder`, of this user alone, takes their sockets. `local` are
+    models that another process runs, instead; `engine` is what Python runs for a model of this one.  The lease of a
+    node with several workers is to be opened.  Raises ConfigError, ModelError or StoreError.
     """
     secret = folder.secret()
     models: LocalModels | None = None

@@ -19,7 +19,9 @@ from foretold.errors import ForetoldError
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The head of one HTTP request, accepted by parser and guards.  Header names are in lower case; `query` is without `?`."""
+    """The head of one HTTP request, accepted by parser and guards.  Header names are in lower case; `query` is without
+    `?`.
+    """
 
     method: str
     path: str

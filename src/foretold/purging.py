@@ -26,7 +26,8 @@ class Purging:
         self._secret = secret
 
     async def purge(self, kind: str, value: str, *, tenant: str | None = None) -> Purged:
-        """Takes effect with the next request, in all processes of the data folder.  `tenant` names whose tag it is, as rule N1 writes tenants.
+        """Takes effect with the next request, in all processes of the data folder.  `tenant` names whose tag it is, as
+        rule N1 writes tenants.
 
         Raises Refused for an unknown kind or a value that can't be one, StoreError if it could not be made to last.
         """

@@ -20,8 +20,8 @@ class Route:
     """`kind` is `model`, `json`, `get` or `undeclared`; `models` are patterns of names, `path` one of a declared route.
 
     `languages` are those of the questions it takes, any if there are none; `sent_model` is what its upstream is asked
-    for, if not what was asked for here.  `waits_for_second` keeps an answer only if its key was asked for before; `known_model` is the one that this node
-    runs itself; `first` is `origin` without its fallbacks, where it has any.
+    for, if not what was asked for here.  `waits_for_second` keeps an answer only if its key was asked for before;
+    `known_model` is the one that this node runs itself; `first` is `origin` without its fallbacks, where it has any.
     """
 
     name: str

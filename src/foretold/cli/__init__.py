@@ -97,7 +97,9 @@ def main() -> None:
 
 
 def _leave_at_once(code: int) -> None:
-    """Ends the process without taking down the interpreter: where threads of obstore still run, that aborts now and then."""
+    """Ends the process without taking down the interpreter: where threads of obstore still run, that aborts now and
+    then.
+    """
     atexit._run_exitfuncs()
     with contextlib.suppress(OSError, ValueError):  # nobody reads any more
         sys.stdout.flush()

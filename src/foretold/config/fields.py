@@ -1,5 +1,6 @@
-"""Which header fields settings may name.  Those that carry who asks, how a message is framed, or what the cache is told,
-are decided elsewhere: a route that let them through would give one caller's answers to another, or break messages.
+"""Which header fields settings may name.  Those that carry who asks, how a message is framed, or what the cache is
+told, are decided elsewhere: a route that let them through would give one caller's answers to another, or break
+messages.
 """
 
 from __future__ import annotations

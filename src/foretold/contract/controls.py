@@ -41,7 +41,8 @@ class Controls:
 
     `store_ttl_s` lowers what is stored, `max_age_s` what is accepted; `max_stale_s` is infinite for any staleness.
     `children` are labels of ever narrower namespaces, `ignored` body members that don't count there, `ignored_aliases`
-    the aliases that could not be read.  `keep_alive_s` is how long a model stays loaded afterwards, -1 for as long as it can.
+    the aliases that could not be read.  `keep_alive_s` is how long a model stays loaded afterwards, -1 for as long as
+    it can.
     """
 
     no_cache: bool = False

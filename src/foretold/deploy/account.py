@@ -1,6 +1,7 @@
 """An account of Cloudflare through the official SDK: reads what is there, takes one step.
 
-The SDK is used here, in taking.py, tailing.py and asking.py alone; it comes with the extra `cloudflare`.  All calls block.
+The SDK is used here, in taking.py, tailing.py and asking.py alone; it comes with the extra `cloudflare`.  All calls
+block.
 """
 
 from __future__ import annotations

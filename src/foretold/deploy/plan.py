@@ -121,7 +121,8 @@ class Variable:
 class Script:
     """The Worker: its files, and what it gets as `env`.
 
-    Before `cached_entrypoints`, and no others, stands Workers Cache.  `needs` are secrets without which it answers nothing.
+    Before `cached_entrypoints`, and no others, stands Workers Cache.  `needs` are secrets without which it answers
+    nothing.
     """
 
     name: str = "prediction-worker"

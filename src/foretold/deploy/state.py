@@ -55,7 +55,8 @@ class FoundDomain:
 class State:
     """None is "not there".  `zones` are the names of the zones asked for, by id.
 
-    `kv_users` and `bucket_users` are other Workers bound to our namespace or buckets, looked for only before destroying.
+    `kv_users` and `bucket_users` are other Workers bound to our namespace or buckets, looked for only before
+    destroying.
     """
 
     kv_namespace_id: str | None = None

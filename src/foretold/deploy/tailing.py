@@ -25,8 +25,8 @@ GOODBYE_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run of the Worker.  `at` is UTC; `outcome` is ok, exception, exceededCpu, canceled …; `said` are its log lines,
-    `faults` the exceptions that nobody caught.
+    """One run of the Worker.  `at` is UTC; `outcome` is ok, exception, exceededCpu, canceled …; `said` are its log
+    lines, `faults` the exceptions that nobody caught.
     """
 
     at: str

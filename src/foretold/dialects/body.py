@@ -12,7 +12,9 @@ from foretold.errors import Malformed
 
 
 class Body(NamedTuple):
-    """A settled value; or, where `unkeyable` says why there is none, the members that say where a query goes and how it is answered."""
+    """A settled value; or, where `unkeyable` says why there is none, the members that say where a query goes and how it
+    is answered.
+    """
 
     value: Any
     unkeyable: str | None = None

@@ -23,7 +23,8 @@ def model_named(path: str) -> str | None:
 def segments_of(path: str) -> tuple[str, ...]:
     """The decoded segments of a raw path, doubled and final slashes tolerated.
 
-    Raises Refused for dot segments and half escapes, and for encoded slashes, backslashes, NULs and whatever isn't UTF-8.
+    Raises Refused for dot segments and half escapes, and for encoded slashes, backslashes, NULs and whatever isn't
+    UTF-8.
     """
     segments = []
     for raw in path.split("/"):

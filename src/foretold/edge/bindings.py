@@ -55,8 +55,8 @@ def models_in(told: Any) -> tuple[Model, ...]:
 def settings_for(node: NodeFace, config: Config) -> dict[str, Any]:
     """The Worker's settings in front of a node: the node's own keys, lifetimes, routes and revisions.
 
-    So both make the same key of the same question, and show each other's answers.  Declared routes, and those that choose
-    by language or rename a model, are the node's alone: what they take goes on to it.
+    So both make the same key of the same question, and show each other's answers.  Declared routes, and those that
+    choose by language or rename a model, are the node's alone: what they take goes on to it.
     """
     cache = config.cache
     upstreams: dict[str, Any] = {"node": {"url": f"{node.url}/v1", **({"key": {"env": NODE_KEY}} if node.key else {})}}

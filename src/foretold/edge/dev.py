@@ -36,8 +36,8 @@ WAKE_S = 5.0
 class Wanted:
     """What is to run.
 
-    `face` asks the node for its models, and raises ForetoldError; `find` only whether it is there; `read` gives edge.toml
-    and its folder, or none.
+    `face` asks the node for its models, and raises ForetoldError; `find` only whether it is there; `read` gives
+    edge.toml and its folder, or none.
     """
 
     config: Config
@@ -78,7 +78,9 @@ class LocalEdge:
         return started
 
     async def _wake(self, started: Started) -> None:
-        """A first look-up, for nobody: the Worker's tiers have 250 ms each, and a KV that nobody used yet may take longer."""
+        """A first look-up, for nobody: the Worker's tiers have 250 ms each, and a KV that nobody used yet may take
+        longer.
+        """
         assert self.face is not None
         asked = {"model": self.face.own_model or "any", "messages": [{"role": "user", "content": "Are you awake?"}]}
         address = f"{started.url}/v1/chat/completions"

@@ -64,8 +64,8 @@ class Flights:
     ) -> Ride:
         """A seat in a new flight, which later callers of the key may join.
 
-        One that is not shared takes nobody else aboard, leaves nothing behind, and hinders no other.  `own_bytes` is what
-        its landing holds.
+        One that is not shared takes nobody else aboard, leaves nothing behind, and hinders no other.  `own_bytes` is
+        what its landing holds.
         """
         place = (key, asks_others)
         mark = self._aftermath.of(place)

@@ -54,7 +54,10 @@ class Host:
         chance: Callable[[], float] = random.random,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ):
-        """`weights` is the model's file, or the first of several that lie beside each other by their names; `folder`, of this user alone, takes the socket and is made where there is none.  `count_here` says how many models share the machine when it loads; where no `threads` are given, they share the cores too."""
+        """`weights` is the model's file, or the first of several that lie beside each other by their names; `folder`,
+        of this user alone, takes the socket and is made where there is none.  `count_here` says how many models share
+        the machine when it loads; where no `threads` are given, they share the cores too.
+        """
         self.manifest = manifest
         self._weights = weights
         self._folder = folder

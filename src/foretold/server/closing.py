@@ -1,4 +1,5 @@
-"""Answers to HTTP/1.0, which knows no chunks: the end of the connection is the end of the answer (RFC 9112 section 6.3).
+"""Answers to HTTP/1.0, which knows no chunks: the end of the connection is the end of the answer (RFC 9112 section
+6.3).
 
 Uses these attributes of the pinned `RequestResponseCycle`, which are not promised: `chunked_encoding`, `disconnected`,
 `expected_content_length`, `response_complete`, `response_started` and `transport`.

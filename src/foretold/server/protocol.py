@@ -1,4 +1,5 @@
-"""The server's HTTP protocol with the limits it lacks: how long a request may be and may take to come, and how many wait.
+"""The server's HTTP protocol with the limits it lacks: how long a request may be and may take to come, and how many
+wait.
 
 Uses these attributes of the pinned `HttpToolsProtocol`, which are not promised: `loop`, `transport`, `cycle`,
 `timeout_keep_alive`, `timeout_keep_alive_task`, `timeout_keep_alive_handler` and the parser's callbacks;

@@ -1,8 +1,8 @@
 """Which keys were asked for before, in fixed memory: so that a route can keep only what is asked for twice.
 
 Two tables of bits, the younger and the older.  A key sets four bits in the younger one; once that has met as many keys
-as it is good for, or is an hour old, it becomes the older one and the older is forgotten.  About one key in 400 is taken
-for met though it was not, and is kept a little early; none that was met lately is forgotten.
+as it is good for, or is an hour old, it becomes the older one and the older is forgotten.  About one key in 400 is
+taken for met though it was not, and is kept a little early; none that was met lately is forgotten.
 """
 
 from __future__ import annotations

@@ -99,7 +99,9 @@ class Keeping:
         return length <= self._largest_bytes and self._tiers.takes(length)
 
     async def forget(self, key: str) -> tuple[str, ...]:
-        """Takes a record out of memory, the queues and every tier, but those told, as `Tiers.delete` says.  Raises StoreError."""
+        """Takes a record out of memory, the queues and every tier, but those told, as `Tiers.delete` says.  Raises
+        StoreError.
+        """
         return await self._tiers.delete(key)
 
     def waiting(self, key: str) -> bytes | None:

@@ -57,8 +57,8 @@ class Parent:
         now_s: Callable[[], float] = time.monotonic,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ):
-        """`text` are the settings that `config` was made of, with what was `given` instead, `read` gives them as they are written now; `tell` takes
-        lines for whoever runs the node.
+        """`text` are the settings that `config` was made of, with what was `given` instead, `read` gives them as they
+        are written now; `tell` takes lines for whoever runs the node.
         """
         self.listening = listening
         self.is_stopping = False

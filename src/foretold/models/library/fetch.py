@@ -208,7 +208,9 @@ class _Run:
         self._more.set()
 
     async def _note(self, count: int) -> None:
-        """Notes so many parts as they come: one `fdatasync` for all that were written meanwhile, and nobody waits for it."""
+        """Notes so many parts as they come: one `fdatasync` for all that were written meanwhile, and nobody waits for
+        it.
+        """
         while count:
             await self._more.wait()
             self._more.clear()

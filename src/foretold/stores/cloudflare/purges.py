@@ -1,8 +1,8 @@
 """Generations that nodes and edges share by KV, so that a purge on either side reaches the other (rule G1).
 
 The file of this machine stays what is judged by; here it follows KV.  Whichever process finds that KV was not read for
-a while reads it for all.  While it can't be read, what was read is believed for `believe_s`, then every record counts as
-dead: an edge may have purged it.
+a while reads it for all.  While it can't be read, what was read is believed for `believe_s`, then every record counts
+as dead: an edge may have purged it.
 """
 
 from __future__ import annotations
