@@ -1,5 +1,6 @@
 /** From flights and passes to answers: shape, headers, and what they say about the cache (rules P3, P4, S1). */
 
+import { CodePoints, cutAnew, isUtf8 } from "./code_points.js";
 import { joined, utf8 } from "./contract/bytes.js";
 import { Splitter } from "./contract/events.js";
 import { EDGE, cacheStatus, listed } from "./contract/status.js";
@@ -53,7 +54,8 @@ export async function fromRide(ride, named, outcome, { status }) {
   const isOurs = came === "events" && incoming.status === 200 && shapes.WHOLE_OF.has(operation);
   // Only what a rider or the edge itself asked for is kept from those who didn't; all else is the origin's word.
   const withholdUsage = flight.tellsUsage && !named.usage;
-  const chunks = isOurs ? events(ride.chunks(), outcome, { withholdUsage }) : asTheyCome(ride.chunks(), outcome);
+  const told = ride.chunks();
+  const chunks = isOurs ? events(told, outcome, { withholdUsage }) : asTheyCome(told, incoming, outcome);
   const whenGone = (act) => (ride.whenGone = act);
   return { status: incoming.status, headers, outcome, chunks, length: isOurs ? null : incoming.length, close, whenGone };
 }
@@ -70,7 +72,7 @@ export async function passed(incoming, asked, outcome, { status }) {
     return reshapedAnswer(made, headers, { outcome, close });
   }
   const chunks = incoming.chunks();
-  const told = isOurs ? events(chunks, outcome, { withholdUsage: false }) : asTheyCome(chunks, outcome);
+  const told = isOurs ? events(chunks, outcome, { withholdUsage: false }) : asTheyCome(chunks, incoming, outcome);
   return { status: incoming.status, headers, outcome, chunks: told, length: isOurs ? null : incoming.length, close };
 }
 
@@ -131,9 +133,11 @@ function isOurs(name) {
   return OURS.has(name) || name.startsWith("access-control-");
 }
 
-async function* asTheyCome(chunks, outcome) {
+async function* asTheyCome(chunks, incoming, outcome) {
+  const headers = byName(incoming.headers);
+  const isText = !headers.has("content-encoding") && isUtf8(headers.get("content-type") ?? "");
   try {
-    yield* chunks;
+    yield* isText ? cutAnew(chunks) : chunks;
   } catch (error) {
     if (error instanceof OriginError) outcome.ended = ENDED.CUT;
     throw error;
@@ -147,10 +151,13 @@ async function* asTheyCome(chunks, outcome) {
  */
 async function* events(chunks, outcome, { withholdUsage }) {
   const splitter = new Splitter();
+  const points = new CodePoints();
   try {
     for await (const chunk of chunks) {
       const whole = splitter.feed(chunk).filter((event) => !(withholdUsage && shapes.tellsOnlyUsage(event)));
-      if (whole.length > 0) yield joined(whole);
+      // Events end between code points; what follows one too long to wait for is cut like any text.
+      const told = splitter.hasGivenUp ? points.feed(joined(whole)) : joined(whole);
+      if (told.length > 0) yield told;
     }
   } catch (error) {
     if (!(error instanceof OriginError)) throw error;
@@ -159,6 +166,6 @@ async function* events(chunks, outcome, { withholdUsage }) {
     yield errorEvent(error);
     return;
   }
-  const rest = splitter.rest();
+  const rest = joined([points.rest(), splitter.rest()]);
   if (rest.length > 0) yield rest;
 }
