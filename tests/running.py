@@ -22,6 +22,7 @@ from foretold.flights.aftermath import monotonic_ms
 from foretold.live import Live
 from foretold.models.configured import Weights
 from foretold.models.process import PROGRAM
+from foretold.models.promoting import Brings
 from foretold.server.listening import bind
 from foretold.server.serve import server_for
 from tests.asking import chat_body
@@ -127,8 +128,12 @@ async def running(
     shares_flights: bool = False,
     weights: Mapping[str, Weights] | None = None,
     engine: Sequence[str] = PROGRAM,
+    brings: Callable[[Callable[[], Config]], Brings] | None = None,
 ) -> AsyncIterator[Client]:
-    """A node with these settings and this data folder, until the block ends."""
+    """A node with these settings and this data folder, until the block ends.
+
+    `brings` is made of what reads the settings as they are then written.
+    """
     config = load(settings)
     sock = bind("127.0.0.1", 0)
     port = sock.getsockname()[1]
@@ -155,7 +160,14 @@ async def running(
         config = load(written[0])
         return dataclasses.replace(config, server=dataclasses.replace(config.server, port=port))
 
-    live = Live(config, assembled, base_url=f"{url}/v1", is_ready=lambda: True, read=read)
+    live = Live(
+        config,
+        assembled,
+        base_url=f"{url}/v1",
+        is_ready=lambda: True,
+        read=read,
+        brings=brings(read) if brings is not None else None,
+    )
     server = server_for(live.app, config.server)
     serving = asyncio.create_task(server.serve(sockets=[sock]))
     client = Client(url, assembled, live, written)

@@ -19,9 +19,9 @@ from foretold.flights.lease import ALONE
 from foretold.generations import FileGenerations
 from foretold.leases.locks import can_lock
 from foretold.leases.shared import SharedLease
-from foretold.models.configured import LocalModels, Weights, local_models_of, models_of
+from foretold.models.configured import LocalModel, LocalModels, Weights, local_models_of, models_of
 from foretold.models.manifest import revision
-from foretold.models.pool import PoolSlots
+from foretold.models.pool import Pool, PoolSlots
 from foretold.models.process import PROGRAM
 from foretold.node import Node
 from foretold.observe.counters import Counters
@@ -125,10 +125,12 @@ def assemble(
 
 
 def origins_of(models: LocalModels) -> dict[str, LocalOrigin]:
-    return {
-        model.manifest.name: LocalOrigin(model.host, model.manifest, slots=PoolSlots(models.pool, model.manifest.name))
-        for model in models.models
-    }
+    return {model.manifest.name: origin_of(model, models.pool) for model in models.models}
+
+
+def origin_of(model: LocalModel, pool: Pool) -> LocalOrigin:
+    """A model in one revision, which later queries may find replaced by another."""
+    return LocalOrigin(model.host, model.manifest, slots=PoolSlots(pool, model.which))
 
 
 def scope_of(config: Config, secret: bytes) -> Scope:

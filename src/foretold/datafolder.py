@@ -50,6 +50,11 @@ class DataFolder:
         return self.path / "edge-dev"
 
     @property
+    def promoted(self) -> Path:
+        """Which revisions of models were promoted, where the settings pin none."""
+        return self.path / "promoted.json"
+
+    @property
     def flights(self) -> Path:
         """Where its processes share what they fetch."""
         return self.path / "flights"

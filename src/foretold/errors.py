@@ -21,6 +21,7 @@
     │   │   └── LeaderLost       the process that fetched it for all did not go on
     │   ├── OriginUnready        the origin says or shows that it cannot serve now
     │   └── OriginBusy           more wait for the origin already than it lets
+    ├── OriginReplaced           the model got another revision before it was asked: the query starts anew
     ├── ModelError               a local model is missing, damaged or will not load
     ├── LibraryError             a library of models failed, or holds what it must not
     │   ├── LibraryForbidden     its store refuses the credentials
@@ -164,6 +165,14 @@ class OriginUnready(OriginError):
 class OriginBusy(OriginError):
     status = 429
     code = "model_busy"
+
+
+class OriginReplaced(ForetoldError):
+    """Nothing was sent.  No other origin is asked instead: the same query has another key now."""
+
+    status = 503
+    code = "model_replaced"
+    retryable = True
 
 
 class ModelError(ForetoldError):

@@ -12,14 +12,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from foretold.assemble import Assembled, doors_of, routes_of, scope_of, share_of, upstream_of
+from foretold.assemble import Assembled, doors_of, origin_of, routes_of, scope_of, share_of, upstream_of
+from foretold.config.models import ModelSettings
 from foretold.config.settings import Config
 from foretold.dialects.table import Dialects
 from foretold.errors import ConfigError
-from foretold.models.configured import models_of
+from foretold.models.configured import LocalModel, models_of
 from foretold.models.managing import Managing, PoolManaging
 from foretold.models.pool import Pool
+from foretold.models.promoting import Brings, Promoting
 from foretold.observe.stats import stats
+from foretold.origins.local import LocalOrigin
 from foretold.origins.upstream import Upstream
 from foretold.purging import Purging
 from foretold.server.admin import Admin
@@ -71,19 +74,27 @@ class Live:
         is_ready: Callable[[], bool],
         read: Callable[[], Config],
         company: Company | None = None,
+        brings: Brings | None = None,
     ):
         """`read` gives the settings as they are now written; it raises ConfigError.
 
-        `company` is the node as a whole, where this process is one of several.
+        `company` is the node as a whole, where this process is one of several; `brings` other revisions of the models
+        that this process runs.
         """
         self._config = config
         self._assembled = assembled
         self._base_url = base_url
         self._read = read
         self.upstreams: Mapping[str, Upstream] = assembled.upstreams
+        self._local = dict(assembled.local)
         self._closing: set[asyncio.Task[None]] = set()
         node, server = assembled.node, config.server
-        self._managing: Managing = company.models if company is not None else PoolManaging(_pool_of(assembled))
+        self._promoting: Promoting | None = None
+        if brings is not None and assembled.models is not None:
+            self._promoting = Promoting(assembled.models, brings=brings, switch=self._switch)
+        self._managing: Managing = (
+            company.models if company is not None else PoolManaging(_pool_of(assembled), self._promoting)
+        )
         self._bodies = Bodies(limit_bytes=server.body_limit, together_bytes=server.bodies_together)
         admin = Admin(
             node,
@@ -103,9 +114,9 @@ class Live:
         self._check_models(config)
         upstreams = self._upstreams_of(config)
         scope = scope_of(config, self._assembled.secret)
-        routes = routes_of(config, upstreams, self._assembled.local)
+        routes = routes_of(config, upstreams, self._local)
         changed = _changed(now, config)
-        if "models" not in changed and {m.name for m in models_of(config)} != set(self._assembled.local):
+        if "models" not in changed and {m.name for m in models_of(config)} != set(self._local):
             changed.append("models")  # those that run are what other settings made of it
         # Nothing fails or waits from here on: a request meets all of the old settings or all of the new ones.
         before, self.upstreams = self.upstreams, upstreams
@@ -116,15 +127,30 @@ class Live:
         self._config = _with_live_of(now, config)
         return Reloaded(tuple(filter(_is_live, changed)), tuple(name for name in changed if not _is_live(name)))
 
+    def renew(self, settings: ModelSettings, origin: LocalOrigin) -> None:
+        """From the next request on a model of this node is asked in that revision."""
+        node, config = self._assembled.node, self._config
+        self._local[settings.name] = origin
+        models = tuple(settings if one.name == settings.name else one for one in config.models)
+        self._config = config = dataclasses.replace(config, models=models)
+        routes = routes_of(config, self.upstreams, self._local)
+        node.change(scope=node.scope, routes=routes, only_observes=node.only_observes)
+        self.app.change(guard=self._guard(config), models=self._models())
+
     def counts(self) -> dict[str, Any]:
         """Those of this process."""
         return {**stats(self._assembled.node), "tasks": len(asyncio.all_tasks())}
 
     async def close(self) -> None:
         """Closes what earlier settings left; the node closes its own."""
+        if self._promoting is not None:
+            await self._promoting.close()
         for task in self._closing:
             task.cancel()
         await asyncio.gather(*self._closing, return_exceptions=True)
+
+    async def _switch(self, model: LocalModel) -> None:
+        self.renew(model.settings, origin_of(model, _pool_of(self._assembled)))
 
     async def _stats(self) -> dict[str, Any]:
         return self.counts()
@@ -135,7 +161,7 @@ class Live:
     def _check_models(self, config: Config) -> None:
         """Raises ConfigError for routes that name a model which doesn't run yet."""
         named = {name for route in config.routes for name in (route.model, *route.fallback) if name}
-        missing = named - set(self._assembled.local) - {upstream.name for upstream in config.upstreams}
+        missing = named - set(self._local) - {upstream.name for upstream in config.upstreams}
         if missing:
             raise ConfigError(
                 f"routes name {', '.join(sorted(map(repr, missing)))}: a model begins to run when the node starts, so "
@@ -147,8 +173,8 @@ class Live:
         return Guard(doors_of(config), node.scope, Dialects(node.routes, base_url=self._base_url), self._bodies)
 
     def _models(self) -> Models:
-        node, local = self._assembled.node, self._assembled.local
-        manifests = {name: origin.manifest for name, origin in local.items()}
+        node = self._assembled.node
+        manifests = {name: origin.manifest for name, origin in self._local.items()}
         return Models(node.routes, node.scope, manifests=manifests, managing=self._managing)
 
     def _upstreams_of(self, config: Config) -> dict[str, Upstream]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from foretold.contract.controls import Controls
 from foretold.contract.key import key_of
 from foretold.contract.query import Query, keyed_headers
-from foretold.contract.status import may_answer_304
+from foretold.contract.status import CacheStatus, may_answer_304
 from foretold.memo import Head, Named
 from foretold.policy import ignored_alias
 from foretold.ports import Asked
-from foretold.routes import Route
+from foretold.prepared import Prepared
+from foretold.routes import Route, Routes
 from foretold.scope import Scope
 
 # More routes than that one head is rarely sent to.
@@ -46,6 +47,17 @@ def named(head: Head, asked: Asked, controls: Controls, route: Route, scope: Sco
         if_none_match=head.if_none_match,
         place=(asked.streamed, asked.usage, is_safe, ignored_alias(controls), asked.projection),
     )
+
+
+def anew(prepared: Prepared, routes: Routes, scope: Scope) -> Prepared:
+    """The same query by the routes there are now: with another revision of its model it has another key (rule K9)."""
+    head, asked, permit = prepared.head, prepared.asked, prepared.permit
+    route = routes.match(asked)
+    if prepared.named is None:
+        return prepared._replace(route=route)
+    again = named(head, asked, prepared.named.controls, route, scope)
+    status = CacheStatus(forwarded=permit.forwarded, key=None if route.shared else again.key, detail=permit.detail)
+    return prepared._replace(route=route, status=status, named=again, found=None, spare=None)
 
 
 def _counting(head: Head, operation: str, route: Route) -> tuple[tuple[str, str], ...]:

@@ -21,7 +21,7 @@ from foretold.answers.judging import Unusable, judged, judged_on_failure
 from foretold.answers.workshop import Workshop
 from foretold.contract.manners import may_fall_back
 from foretold.contract.status import CacheStatus
-from foretold.errors import LeaderLost, NotKept, OriginError
+from foretold.errors import LeaderLost, NotKept, OriginError, OriginReplaced
 from foretold.flights.aftermath import monotonic_ms
 from foretold.flights.flight import Ride
 from foretold.flights.flying import Flying
@@ -136,6 +136,14 @@ class Node:
 
         Raises ForetoldError; a cancelled caller leaves its flight to those who wait.
         """
+        for _ in range(MOST_TURNS):
+            try:
+                return await self._far(prepared, outcome)
+            except OriginReplaced:  # before it was asked
+                prepared = naming.anew(prepared, self.routes, self.scope)
+        return await self._far(prepared, outcome)
+
+    async def _far(self, prepared: Prepared, outcome: Outcome) -> Answer | Hit:
         asked, named = prepared.asked, prepared.named
         if prepared.refreshes:
             return await self._seen(prepared, outcome)

@@ -2,6 +2,8 @@
 
 A question with `hold` in it gets its first words and no end; one with `slowly` gets its end when the file `go` lies
 beside the weights.  Each load is written down there, and whether more answers are made at once than there are slots.
+Where the file `tells-weights` lies there, it says these instead of its name; where `refuses` lies there and names them,
+it does not load.
 """
 
 import contextlib
@@ -18,6 +20,12 @@ launch = json.loads(sys.stdin.buffer.readline())
 here = Path(launch["weights"]).parent
 with (here / "loads").open("a") as loads:
     loads.write(f"{launch['alias']} {os.getpid()} {launch['residents']}\n")
+weights = Path(launch["weights"]).name
+words = weights if (here / "tells-weights").exists() else launch["alias"]
+if (here / "refuses").exists() and (here / "refuses").read_text() == weights:
+    print("0.00.001.000 E gguf: its tensors are of no kind that is known", file=sys.stderr)
+    print(json.dumps({"failed": "Failed to init server"}), flush=True)
+    sys.exit(0)
 slots = threading.Semaphore(launch["parallel"])
 
 
@@ -57,7 +65,7 @@ class Answering(BaseHTTPRequestHandler):
         self.send_header("content-type", "text/event-stream")
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
-        self._say(f"I am {launch['alias']}")
+        self._say(f"I am {words}")
         if b"hold" in asked:
             self.rfile.read(1)
             return

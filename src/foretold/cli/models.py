@@ -288,6 +288,27 @@ def unload(name: str, url: str | None, as_json: bool) -> None:
     pool.unload(name, url, as_json=as_json)
 
 
+@command.command("promote")
+@click.argument("name", shell_complete=model_names)
+@click.option("--revision", default="", help="The revision it is to have; else what the settings pin, or the newest.")
+@url_option
+@json_option
+def promote(name: str, revision: str, url: str | None, as_json: bool) -> None:
+    """Gives a model of a running node another revision, and no request fails: it is loaded before it is asked.
+
+    Without --revision the one that the settings pin now, or the newest of its library that a trusted key signed.
+
+    \b
+    Examples:
+      foretold models promote smollm2
+      foretold models promote smollm2 --revision 4bf5122f344554c53bde2ebb8cd2b7e3d1600ad631c385a5d7cce23c7785459a
+      foretold models promote smollm2 --json | jq -r .revision
+    """
+    from foretold.cli import pool
+
+    pool.promote(name, url, revision, as_json=as_json)
+
+
 @command.command("key")
 @click.argument("file", type=click.Path(path_type=Path))
 @json_option

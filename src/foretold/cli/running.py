@@ -20,6 +20,8 @@ from foretold.config.settings import Config
 from foretold.datafolder import DataFolder, data_folder, models_folder
 from foretold.errors import ForetoldError
 from foretold.live import Live
+from foretold.models.choices import Choices
+from foretold.models.renewal import Renewal
 from foretold.models.weights import held, weights_of
 from foretold.observe.log import QueryLog
 from foretold.server.listening import bind
@@ -37,13 +39,17 @@ async def run(config: Config, *, read: Callable[[], Config], as_json: bool) -> i
     try:
         folder = data_folder(config.data)
         with held() as using:
-            weights = await weights_of(config, models_folder(), using=using, tell=Progress())
+            choices = Choices(folder.promoted)
+            weights = await weights_of(config, models_folder(), using=using, tell=Progress(), choices=choices)
+            brings = Renewal(models_folder(), using=using, choices=choices, read=read)
             assembled = assemble(config, folder, weights=weights, run_folder=run_folder)
             models = assembled.models
             assert models is not None
             try:
                 await models.pool.begin()
-                return await _serve(config, assembled, sock, read=read, began_s=began_s, folder=folder, as_json=as_json)
+                return await _serve(
+                    config, assembled, sock, read=read, brings=brings, began_s=began_s, folder=folder, as_json=as_json
+                )
             finally:
                 await assembled.node.close()
                 await models.pool.stop()
@@ -58,6 +64,7 @@ async def _serve(
     sock: socket.socket,
     *,
     read: Callable[[], Config],
+    brings: Renewal,
     began_s: float,
     folder: DataFolder,
     as_json: bool,
@@ -85,7 +92,7 @@ async def _serve(
 
     if config.logs.queries == "on" or (config.logs.queries == "auto" and sys.stderr.isatty() and not as_json):
         assembled.node.counters.observers.append(QueryLog(sys.stderr))
-    live = Live(config, assembled, base_url=f"{address}/v1", is_ready=lambda: state["ready"], read=read)
+    live = Live(config, assembled, base_url=f"{address}/v1", is_ready=lambda: state["ready"], read=read, brings=brings)
     server = server_for(live.app, config.server)
     server.on_start = started
     rested()

@@ -19,10 +19,12 @@ from foretold.config.checking import reachable
 from foretold.config.settings import Config
 from foretold.datafolder import DataFolder, data_folder, models_folder
 from foretold.errors import ForetoldError
+from foretold.models.choices import Choices
 from foretold.models.configured import local_models_of
+from foretold.models.renewal import Renewal
 from foretold.models.weights import held, weights_of
 from foretold.server.listening import bind
-from foretold.workers.beginning import Given
+from foretold.workers.beginning import Given, config_of
 from foretold.workers.parent import Parent
 
 
@@ -43,7 +45,8 @@ async def run(config: Config, *, text: str, given: Given, read: Callable[[], str
         folder.secret()
         folder.admin_token()
         with held() as using:
-            weights = await weights_of(config, models_folder(), using=using, tell=Progress())
+            choices = Choices(folder.promoted)
+            weights = await weights_of(config, models_folder(), using=using, tell=Progress(), choices=choices)
             models = local_models_of(config, weights, run_folder)
             try:
                 await models.pool.begin()
@@ -57,6 +60,12 @@ async def run(config: Config, *, text: str, given: Given, read: Callable[[], str
                     read=read,
                     data=folder.path,
                     models=models,
+                    brings=Renewal(
+                        models_folder(),
+                        using=using,
+                        choices=choices,
+                        read=lambda: config_of(read(), config.file, given),
+                    ),
                     logs_queries=logs == "on" or (logs == "auto" and sys.stderr.isatty() and not as_json),
                     tell=_tell,
                 )

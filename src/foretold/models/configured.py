@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from foretold.config.models import ModelSettings
 from foretold.config.settings import Config
-from foretold.errors import ConfigError
+from foretold.errors import ConfigError, OriginReplaced
 from foretold.models.host import Host
 from foretold.models.manifest import SMOLLM2, Manifest
 from foretold.models.memory import pool_bytes
 from foretold.models.pool import Member, Pool
 from foretold.models.process import PROGRAM
+from foretold.models.tally import Tally
 
 
 class Weights(NamedTuple):
@@ -26,19 +27,68 @@ class Weights(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """A model this node runs: what it is, where its weights must lie, and the process that runs it."""
+    """A model this node runs, in one revision: what it is, and the process that runs it; `which` as the pool calls it."""
 
     settings: ModelSettings
     manifest: Manifest
     host: Host
+    which: str
 
 
-@dataclass(frozen=True, slots=True)
 class LocalModels:
     """All models that this node runs, and the pool that says which of them are in memory."""
 
-    models: tuple[LocalModel, ...]
-    pool: Pool
+    def __init__(self, models: Iterable[LocalModel], pool: Pool, begin: Callable[[ModelSettings, Weights], Host]):
+        """`begin` makes the host of a revision that comes later."""
+        self.pool = pool
+        self._begin = begin
+        self._asked = {model.manifest.name: model for model in models}
+        self._all = {model.which: model for model in self._asked.values()}
+        self._heard: list[Callable[[str], None]] = []
+        pool.on_gone = self._gone
+
+    @property
+    def models(self) -> tuple[LocalModel, ...]:
+        """Those that are asked, each in its revision."""
+        return tuple(self._asked.values())
+
+    def asked(self, name: str) -> LocalModel:
+        return self._asked[name]
+
+    def all(self) -> tuple[LocalModel, ...]:
+        """Also revisions that are coming, or end their answers."""
+        return tuple(self._all.values())
+
+    def of(self, which: str) -> LocalModel:
+        """Raises OriginReplaced for a revision that is gone."""
+        model = self._all.get(which)
+        if model is None:
+            raise OriginReplaced(f"model {which!r} has another revision now: ask again")
+        return model
+
+    def coming(self, settings: ModelSettings, weights: Weights) -> LocalModel:
+        """A revision that may be loaded from now on, beside the one that is asked; one that is still here comes back."""
+        for model in self._all.values():
+            if (model.settings, model.manifest) == (settings, weights.manifest) and self.pool.bring_back(model.which):
+                return model
+        host = self._begin(settings, weights)
+        which = self.pool.add(member_of(settings, weights.manifest, host))
+        model = self._all[which] = LocalModel(settings, weights.manifest, host, which)
+        return model
+
+    def ask(self, model: LocalModel) -> None:
+        """From now on this one is asked."""
+        self._asked[model.manifest.name] = model
+        self.pool.ask(model.which)
+
+    def on_gone(self, hear: Callable[[str], None]) -> None:
+        """`hear` is told of each revision of which nothing is here any more."""
+        self._heard.append(hear)
+
+    def _gone(self, which: str) -> None:
+        del self._all[which]
+        for hear in self._heard:
+            hear(which)
 
 
 def models_of(config: Config) -> tuple[ModelSettings, ...]:
@@ -81,25 +131,35 @@ def local_models_of(
     def count_here() -> int:
         return pool.count_here
 
+    def begin(settings: ModelSettings, found: Weights) -> Host:
+        return Host(
+            found.manifest,
+            found.file,
+            run_folder,
+            program=program,
+            threads=settings.threads or None,
+            count_here=count_here,
+            tally=tallies.setdefault(settings.name, Tally()),
+        )
+
+    tallies: dict[str, Tally] = {}
     models = []
     for settings in models_of(config):
-        manifest, file = weights[settings.name]
-        host = Host(
-            manifest, file, run_folder, program=program, threads=settings.threads or None, count_here=count_here
-        )
-        models.append(LocalModel(settings, manifest, host))
-    pool = Pool((member_of(model, config) for model in models), budget_bytes=pool_bytes(config))
-    return LocalModels(tuple(models), pool)
+        found = weights[settings.name]
+        models.append(LocalModel(settings, found.manifest, begin(settings, found), settings.name))
+    only = len(models) == 1
+    members = [member_of(model.settings, model.manifest, model.host, is_only=only) for model in models]
+    pool = Pool(members, budget_bytes=pool_bytes(config), tallies=tallies)
+    return LocalModels(models, pool, begin)
 
 
-def member_of(model: LocalModel, config: Config) -> Member:
+def member_of(settings: ModelSettings, manifest: Manifest, host: Host, *, is_only: bool = False) -> Member:
     """What the pool knows of a model.  The bundled one, and an only one, are loaded when the node starts."""
-    settings = model.settings
     return Member(
-        model.manifest,
-        model.host,
+        manifest,
+        host,
         queue=settings.queue,
         keep_alive_s=settings.keep_alive,
         is_pinned=settings.pin,
-        starts_first=settings.keep_alive != 0 and (settings.source == "bundled" or len(models_of(config)) == 1),
+        starts_first=settings.keep_alive != 0 and (settings.source == "bundled" or is_only),
     )

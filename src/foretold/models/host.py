@@ -20,6 +20,7 @@ from foretold.models.launch import Launch
 from foretold.models.manifest import File, Manifest
 from foretold.models.process import PROGRAM, EngineProcess
 from foretold.models.restarts import Restarts
+from foretold.models.tally import Tally
 
 # What a unix socket's address holds on Linux less its final NUL; macOS has 103.
 LONGEST_SOCKET_PATH = 103
@@ -47,6 +48,7 @@ class Host:
         *,
         threads: int | None = None,
         count_here: Callable[[], int] = lambda: 1,
+        tally: Tally | None = None,
         program: Sequence[str] = PROGRAM,
         load_s: float = LOAD_S,
         grace_s: float = GRACE_S,
@@ -56,13 +58,15 @@ class Host:
     ):
         """`weights` is the model's file, or the first of several that lie beside each other by their names; `folder`,
         of this user alone, takes the socket and is made where there is none.  `count_here` says how many models share
-        the machine when it loads; where no `threads` are given, they share the cores too.
+        the machine when it loads; where no `threads` are given, they share the cores too.  `tally` counts what happens.
         """
         self.manifest = manifest
         self._weights = weights
         self._folder = folder
         self._threads = threads
         self._count_here = count_here
+        self._tally = Tally() if tally is None else tally
+        self._has_failed = False
         self._program = program
         self._load_s = load_s
         self._grace_s = grace_s
@@ -160,6 +164,8 @@ class Host:
             raise
         door = Door(Path(launch.socket), launch.api_key, process.pid)
         self._running = (process, door)
+        self._tally.restarts += self._has_failed
+        self._has_failed = False
         self._watching = asyncio.create_task(self._watch(process))
         return door
 
@@ -187,6 +193,8 @@ class Host:
             start.exception()  # looked at, so that a start nobody waits for any more is not reported as lost
 
     def _failed(self, why: str) -> None:
+        self._tally.failures += 1
+        self._has_failed = True
         self._restarts.failed(why, now_s=self._now_s(), chance=self._chance())
 
     def _launch(self) -> Launch:

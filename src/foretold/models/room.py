@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from foretold.models.manifest import Manifest
@@ -110,6 +110,11 @@ def decide(residents: Sequence[Resident], wanted: Size, *, budget_bytes: int) ->
             return Wait(tuple(going)) if resident.answering else Evict(tuple(going))
     pinned_bytes = together(r.size for r in stay.values())
     return Never(together([*(r.size for r in stay.values()), wanted]) - pinned_bytes, budget_bytes - pinned_bytes)
+
+
+def making_way(residents: Iterable[Resident], name: str) -> list[Resident]:
+    """As they are for a model that comes in the place of another: that one goes, if it must, even where it is pinned."""
+    return [replace(resident, is_pinned=False) if resident.name == name else resident for resident in residents]
 
 
 def expired(residents: Iterable[Resident], *, now_s: float) -> list[str]:

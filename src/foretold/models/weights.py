@@ -11,9 +11,10 @@ from pathlib import Path
 
 from foretold.config.models import ModelSettings
 from foretold.config.settings import Config
-from foretold.errors import ForetoldError, ModelError
+from foretold.errors import ForetoldError, ModelError, Untrusted
 from foretold.models import bundled, memory, room
 from foretold.models.bundled import Tell
+from foretold.models.choices import Choice, Choices
 from foretold.models.configured import Weights, limited, models_of
 from foretold.models.library import budget, places
 from foretold.models.library.shelf import Using
@@ -30,30 +31,48 @@ def held() -> Iterator[Using]:
         using.close()
 
 
-async def weights_of(config: Config, folder: Path, *, using: Using, tell: Tell) -> Mapping[str, Weights]:
-    """Those of the models that the settings name, brought where they are missing.
+async def weights_of(
+    config: Config, folder: Path, *, using: Using, tell: Tell, choices: Choices | None = None
+) -> Mapping[str, Weights]:
+    """Those of the models that the settings name, brought where they are missing; `choices` are promoted revisions.
 
     Raises ForetoldError for the first that can't be had.
     """
+    if choices is not None and (damage := choices.damage) is not None:
+        tell.step(f"going by the settings alone: {damage}")
     found = {}
     for settings in models_of(config):
-        if settings.source == "bundled":
-            manifest = limited(SMOLLM2, settings)
-            # In a thread: a download or a hash must not keep Ctrl-C waiting.
-            file = await asyncio.to_thread(bundled.ensure, SMOLLM2, folder, tell=tell)
-            using.take(file)
-        else:
-            brought = await places.ready(
-                settings,
-                config,
-                folder,
-                using=using,
-                tell=tell,
-                accept=partial(check, settings=settings, config=config),
-            )
-            manifest, file = limited(brought.manifest, settings), brought.weights
-        found[settings.name] = Weights(manifest, file)
+        choice = choices.of(settings) if choices is not None else None
+        try:
+            found[settings.name] = await one_of(settings, config, folder, using=using, tell=tell, choice=choice)
+        except Untrusted as e:
+            if choice is None:
+                raise
+            tell.step(f"going by the settings alone: revision {choice.revision[:12]} was promoted, but {e}")
+            found[settings.name] = await one_of(settings, config, folder, using=using, tell=tell)
     return found
+
+
+async def one_of(
+    settings: ModelSettings, config: Config, folder: Path, *, using: Using, tell: Tell, choice: Choice | None = None
+) -> Weights:
+    """Those of one model, in the revision that was chosen, if one was.  Raises ForetoldError."""
+    if settings.source == "bundled":
+        manifest = limited(SMOLLM2, settings)
+        # In a thread: a download or a hash must not keep Ctrl-C waiting.
+        file = await asyncio.to_thread(bundled.ensure, SMOLLM2, folder, tell=tell)
+        using.take(file)
+        return Weights(manifest, file)
+    brought = await places.ready(
+        settings,
+        config,
+        folder,
+        using=using,
+        tell=tell,
+        accept=partial(check, settings=settings, config=config),
+        choice=choice,
+    )
+    return Weights(limited(brought.manifest, settings), brought.weights)
 
 
 def known(settings: ModelSettings, config: Config, folder: Path) -> Manifest | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -71,6 +72,7 @@ class Admin:
             Door("GET", "/-/models", False, self._models),
             Door("POST", "/-/models/load", False, self._load),
             Door("POST", "/-/models/unload", False, self._unload),
+            Door("POST", "/-/models/promote", False, self._promote),
         )
 
     async def answer(self, request: Request, receive: Receive) -> Reply:
@@ -139,17 +141,20 @@ class Admin:
         return _json(await self._managing.list())
 
     async def _load(self, request: Request, body: bytes) -> Reply:
-        name, keep_alive_s = model_asked(body, may_keep=True)
-        return _json(await self._managing.load(name, keep_alive_s))
+        asked = model_asked(body, "keep_alive")
+        return _json(await self._managing.load(asked["model"], keep_alive_of(asked)))
 
     async def _unload(self, request: Request, body: bytes) -> Reply:
-        name, _ = model_asked(body, may_keep=False)
-        return _json(await self._managing.unload(name))
+        return _json(await self._managing.unload(model_asked(body)["model"]))
+
+    async def _promote(self, request: Request, body: bytes) -> Reply:
+        asked = model_asked(body, "revision")
+        return _json(await self._managing.promote(asked["model"], revision_of(asked)))
 
 
-def model_asked(body: bytes, *, may_keep: bool) -> tuple[str, float | None]:
-    """The model that is to be loaded or unloaded, and how long it is then kept.  Raises Refused."""
-    known = ("model", "keep_alive") if may_keep else ("model",)
+def model_asked(body: bytes, *more: str) -> dict[str, Any]:
+    """What is asked of a model, and which one; `more` may stand beside its name.  Raises Refused."""
+    known = ("model", *more)
     try:
         asked = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -159,6 +164,11 @@ def model_asked(body: bytes, *, may_keep: bool) -> tuple[str, float | None]:
             f'give a JSON object such as {{"model": "smollm2-135m"}}; known members are {", ".join(known)}',
             code="bad_model_request",
         )
+    return asked
+
+
+def keep_alive_of(asked: dict[str, Any]) -> float | None:
+    """How long a model is kept once it is loaded.  Raises Refused."""
     keep_alive_s = asked.get("keep_alive")
     if keep_alive_s is not None and (
         type(keep_alive_s) not in (int, float) or not (keep_alive_s == -1 or 0 <= keep_alive_s <= CEILING_S)
@@ -168,7 +178,21 @@ def model_asked(body: bytes, *, may_keep: bool) -> tuple[str, float | None]:
             param="keep_alive",
             code="bad_model_request",
         )
-    return asked["model"], keep_alive_s
+    return keep_alive_s
+
+
+def revision_of(asked: dict[str, Any]) -> str:
+    """The revision that is given, or none.  Raises Refused."""
+    revision = asked.get("revision")
+    if revision is None:
+        return ""
+    if not isinstance(revision, str) or not re.fullmatch("[0-9a-f]{64}", revision):
+        raise Refused(
+            "revision is none: give the digest of a manifest, 64 hex digits, as `foretold models show` tells it",
+            param="revision",
+            code="bad_model_request",
+        )
+    return revision
 
 
 def purge_asked(body: bytes) -> tuple[str, str, str | None]:

@@ -9,6 +9,7 @@ import msgspec
 
 from foretold.config import Config, load
 from foretold.config.checking import check_reach
+from foretold.config.models import ModelSettings
 from foretold.models.manifest import Manifest
 
 
@@ -18,6 +19,14 @@ class Given(msgspec.Struct, frozen=True):
     host: str | None = None
     port: int | None = None
     workers: int | None = None
+
+
+class Running(msgspec.Struct, frozen=True):
+    """A model that the parent runs, in the revision that is asked; `which` as its pool calls it."""
+
+    which: str
+    settings: ModelSettings
+    manifest: Manifest
 
 
 class Beginning(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +41,7 @@ class Beginning(msgspec.Struct, frozen=True, kw_only=True):
     given: Given
     url: str
     workers: int
-    models: tuple[Manifest, ...]
+    models: tuple[Running, ...]
     data: str
     logs_queries: bool
     without_disk: bool

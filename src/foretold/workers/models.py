@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from foretold.models.host import Door
-from foretold.models.manifest import Manifest
 from foretold.origins.local import LocalOrigin
+from foretold.workers.beginning import Running
 from foretold.workers.channel import Channel
 
 
-def models_through(channel: Channel, manifests: Iterable[Manifest]) -> dict[str, LocalOrigin]:
-    return {
-        manifest.name: LocalOrigin(
-            RemoteHost(channel, manifest.name), manifest, slots=RemoteSlots(channel, manifest.name)
-        )
-        for manifest in manifests
-    }
+def models_through(channel: Channel, models: Iterable[Running]) -> dict[str, LocalOrigin]:
+    return {running.settings.name: model_through(channel, running) for running in models}
+
+
+def model_through(channel: Channel, running: Running) -> LocalOrigin:
+    which = running.which
+    return LocalOrigin(RemoteHost(channel, which), running.manifest, slots=RemoteSlots(channel, which))
 
 
 class RemoteHost:
@@ -52,6 +52,9 @@ class RemoteManaging:
 
     async def unload(self, name: str) -> dict[str, Any]:
         return await self._ask("unload", model=name)
+
+    async def promote(self, name: str, revision: str) -> dict[str, Any]:
+        return await self._ask("promote", model=name, revision=revision)
 
     async def _ask(self, act: str, **members: Any) -> dict[str, Any]:
         told: dict[str, Any] = await self._channel.ask("models", act=act, **members)

@@ -7,6 +7,7 @@ concerns all: signals, settings read anew, counts.
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
 import time
@@ -18,15 +19,18 @@ import msgspec
 
 from foretold.config.settings import Config
 from foretold.errors import ForetoldError
-from foretold.models.configured import LocalModels
+from foretold.models.configured import LocalModel, LocalModels
 from foretold.models.managing import PoolManaging
 from foretold.models.manifest import Manifest
 from foretold.models.pool import PoolSlots
+from foretold.models.promoting import Brings, Promoting
 from foretold.observe.summing import ended, summed
-from foretold.workers.beginning import Beginning, Given, config_of
+from foretold.workers.beginning import Beginning, Given, Running, config_of
 from foretold.workers.channel import ChannelClosed
 from foretold.workers.seat import Seat
 from foretold.workers.slots import EngineSlots
+
+_log = logging.getLogger("foretold")
 
 STATS_S = 1.0
 RELOAD_S = 10.0
@@ -52,6 +56,7 @@ class Parent:
         read: Callable[[], str],
         data: Path,
         models: LocalModels,
+        brings: Brings,
         logs_queries: bool,
         tell: Callable[[str], None],
         now_s: Callable[[], float] = time.monotonic,
@@ -70,9 +75,12 @@ class Parent:
         self._read = read
         self._data = data
         self._logs_queries = logs_queries
-        self._models = {model.manifest.name: model for model in models.models}
-        self._managing = PoolManaging(models.pool)
-        self._slots = {name: EngineSlots(PoolSlots(models.pool, name)) for name in self._models}
+        self._models = models
+        self._running = {model.settings.name: _running(model) for model in models.models}
+        self._promoting = Promoting(models, brings=brings, switch=self._switch)
+        self._managing = PoolManaging(models.pool, self._promoting)
+        self._slots: dict[str, EngineSlots] = {}
+        models.on_gone(self._forget)
         self._reloading = asyncio.Lock()
         self._gone: dict[str, Any] | None = None
         self.seats = [Seat(i + 1, self, now_s=now_s, pause=pause) for i in range(config.server.workers)]
@@ -80,7 +88,7 @@ class Parent:
 
     @property
     def manifests(self) -> list[Manifest]:
-        return [model.manifest for model in self._models.values()]
+        return [model.manifest for model in self._running.values()]
 
     async def ready(self) -> None:
         """Returns when all workers serve.  Raises what keeps one of them from it."""
@@ -95,6 +103,7 @@ class Parent:
 
     async def ended(self) -> None:
         """Returns when all workers have ended after `stop`, or were killed because they didn't."""
+        await self._promoting.close()
         waiting = [task for task, seat in zip(self._keeping, self.seats, strict=True) if _still_runs(seat, task)]
         if waiting:
             await asyncio.wait(waiting, timeout=self._config.server.drain + GRACE_S)
@@ -130,7 +139,7 @@ class Parent:
             given=self._given,
             url=self._url,
             workers=len(self.seats),
-            models=tuple(self.manifests),
+            models=tuple(self._running.values()),
             data=str(self._data),
             logs_queries=self._logs_queries,
             without_disk=without_disk,
@@ -145,24 +154,27 @@ class Parent:
             case "reload":
                 return await self.reload()
             case "door":
-                door = await self._models[members["model"]].host.start()
+                door = await self._models.of(members["model"]).host.start()
                 return {"socket": str(door.socket), "api_key": door.api_key, "pid": door.pid}
             case "condemn":
                 await self._condemn(**members)
                 return None
             case "take_slot":
-                await self._slots[members["model"]].take((seat.number, members["ticket"]))
+                await self._slots_of(members["model"]).take((seat.number, members["ticket"]))
                 return None
             case "leave_slot":
                 ticket = seat.number, members["ticket"]
-                self._slots[members["model"]].leave(ticket, keep_alive_s=members.get("keep_alive_s"))
+                if (slots := self._slots.get(members["model"])) is not None:
+                    slots.leave(ticket, keep_alive_s=members.get("keep_alive_s"))
                 return None
+            case "models_now":
+                return [msgspec.to_builtins(model) for model in self._running.values()]
             case "models":
                 return await self._manage(**members)
         raise ForetoldError(f"the parent is not asked for {what!r}")
 
     def left(self, seat: Seat) -> None:
-        for slots in self._slots.values():
+        for slots in list(self._slots.values()):
             slots.leave_all(seat.number)
         if seat.last_stats is not None:
             gone = ended(seat.last_stats)
@@ -202,8 +214,40 @@ class Parent:
         except (TimeoutError, ChannelClosed):
             return None
 
-    async def _manage(self, act: str, model: str = "", keep_alive_s: float | None = None) -> dict[str, Any]:
+    def _forget(self, which: str) -> None:
+        self._slots.pop(which, None)
+
+    def _slots_of(self, which: str) -> EngineSlots:
+        """Raises OriginReplaced for a revision that is gone."""
+        self._models.of(which)
+        if which not in self._slots:
+            self._slots[which] = EngineSlots(PoolSlots(self._models.pool, which))
+        return self._slots[which]
+
+    async def _switch(self, model: LocalModel) -> None:
+        """Lets all workers ask a model in another revision; one that begins just now asks for it, one that hangs hears of
+        it before anything else.
+        """
+        running = self._running[model.settings.name] = _running(model)
+        told = msgspec.to_builtins(running)
+        channels = [
+            seat.channel for seat in self.seats if seat.channel is not None and not seat.channel.closed.is_set()
+        ]
+        asked = [asyncio.create_task(channel.ask("renew", model=told)) for channel in channels]
+        if asked:
+            await asyncio.wait(asked, timeout=RELOAD_S)
+        for task in asked:
+            task.cancel()
+        for failed in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(failed, Exception) and not isinstance(failed, ChannelClosed):
+                _log.error("a worker could not change the revision of %r: %s", model.settings.name, failed)
+
+    async def _manage(
+        self, act: str, model: str = "", keep_alive_s: float | None = None, revision: str = ""
+    ) -> dict[str, Any]:
         match act:
+            case "promote":
+                return await self._managing.promote(model, revision)
             case "load":
                 return await self._managing.load(model, keep_alive_s)
             case "unload":
@@ -212,10 +256,14 @@ class Parent:
 
     async def _condemn(self, model: str, socket: str, why: str) -> None:
         """If the engine has been started anew meanwhile, nothing: its door is another."""
-        host = self._models[model].host
+        host = self._models.of(model).host
         door = host.door
         if door is not None and str(door.socket) == socket:
             await host.condemn(door, why)
+
+
+def _running(model: LocalModel) -> Running:
+    return Running(model.which, model.settings, model.manifest)
 
 
 def _still_runs(seat: Seat, task: asyncio.Task[None]) -> bool:

@@ -25,9 +25,9 @@ from foretold.fault import fault_of
 from foretold.live import Live
 from foretold.observe.log import QueryLog
 from foretold.server.serve import rested, serve, server_for
-from foretold.workers.beginning import Beginning, config_of
+from foretold.workers.beginning import Beginning, Running, config_of
 from foretold.workers.channel import Channel, ChannelClosed
-from foretold.workers.models import RemoteManaging, models_through
+from foretold.workers.models import RemoteManaging, model_through, models_through
 from foretold.workers.shares import part_of, without_disk
 
 _PR_SET_PDEATHSIG = 1
@@ -53,10 +53,11 @@ class Worker:
         self._is_ready = False
         self._text = ""
         self._live: Live | None = None
+        self._channel: Channel | None = None
 
     async def run(self) -> int:
         """Serves until told to stop; what keeps it from starting is told to the parent."""
-        channel = await Channel.open(self._channel_socket, self._answer)
+        channel = self._channel = await Channel.open(self._channel_socket, self._answer)
         try:
             told = msgspec.convert(await channel.ask("begin"), Beginning)
             return await self._run(channel, told)
@@ -91,6 +92,9 @@ class Worker:
             )
             if told.now != told.first:
                 self._live.reload()
+            # One may have been promoted since our beginning was told; from now on we hear of it.
+            for model in await channel.ask("models_now"):
+                self._renew(msgspec.convert(model, Running))
             return await self._serve(channel, config, assembled)
         finally:
             if self._live is not None:
@@ -123,7 +127,14 @@ class Worker:
         finally:
             ending.cancel()
 
+    def _renew(self, model: Running) -> None:
+        assert self._live is not None
+        assert self._channel is not None
+        self._live.renew(model.settings, model_through(self._channel, model))
+
     async def _answer(self, what: str, members: dict[str, Any]) -> Any:
+        if what == "renew" and self._live is None:
+            return None  # it is asked for before we serve
         if self._live is None:
             raise ForetoldError("this process has only begun")
         match what:
@@ -136,6 +147,9 @@ class Worker:
                 except ForetoldError:
                     self._text = before
                     raise
+            case "renew":
+                self._renew(msgspec.convert(members["model"], Running))
+                return None
         raise ForetoldError(f"a worker is not asked for {what!r}")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from foretold.errors import ModelError, OriginBusy, OriginUnready
+from foretold.errors import ModelError, OriginBusy, OriginReplaced, OriginUnready
 from foretold.models.host import Door
 from foretold.models.manifest import SMOLLM2, File
 from foretold.models.pool import Member, Pool
@@ -397,3 +397,127 @@ async def test_models_that_are_to_be_there_first_are_loaded_as_far_as_there_is_r
     await pool.begin()
 
     assert [one["state"] for one in pool.told()] == ["loaded", "unloaded"]
+
+
+def coming(world: World, name: str) -> tuple[str, FakeRuns]:
+    """Another revision of a model, that may be loaded from now on."""
+    runs = FakeRuns(world)
+    which = world.pool.add(Member(manifest(name), runs, queue=9, is_pinned=True))
+    world.runs[which] = runs
+    return which, runs
+
+
+async def test_a_revision_that_is_asked_from_now_on_lets_the_other_end_its_answers_and_go():
+    world = World("a", room_for=2)
+    gone: list[str] = []
+    world.pool.on_gone = gone.append
+    await world.taken("a")
+    which, _ = coming(world, "a")
+    await world.taken(which)
+
+    world.pool.ask(which)
+
+    assert world.running == {"a", which}
+    assert world.pool.asked("a") == which
+    world.pool.release("a")
+    await until(lambda: world.running == {which})
+    await until(lambda: gone == ["a"])
+
+
+async def test_who_waits_for_a_revision_that_is_replaced_is_told_and_so_is_who_comes_later():
+    world = World("a", room_for=2)
+    await world.taken("a")
+    waits = await world.wanting("a")
+    which, _ = coming(world, "a")
+    await world.taken(which)
+
+    world.pool.ask(which)
+
+    with pytest.raises(OriginReplaced):
+        await waits
+    with pytest.raises(OriginReplaced):
+        await world.pool.acquire("a")
+    world.pool.release("a")
+    await until(lambda: world.running == {which})
+    with pytest.raises(OriginReplaced):
+        await world.pool.acquire("a")
+
+
+async def test_without_room_for_both_the_one_that_comes_waits_until_the_other_is_idle_pinned_or_not():
+    world = World("a", room_for=1, pins=("a",))
+    await world.taken("a")
+    which, _ = coming(world, "a")
+    comes = await world.wanting(which)
+    later = await world.wanting("a")
+    assert world.running == {"a"}
+
+    world.pool.release("a")
+    await comes
+
+    assert world.running == {which}
+    assert not later.done()
+    world.pool.ask(which)
+    with pytest.raises(OriginReplaced):
+        await later
+    assert world.most_running == 1
+
+
+async def test_a_revision_that_fails_is_let_go_and_those_who_wait_get_the_one_that_is_asked():
+    world = World("a", room_for=1)
+    await world.taken("a")
+    which, runs = coming(world, "a")
+    runs.fails = True
+    comes = await world.wanting(which)
+    later = await world.wanting("a")
+    world.pool.release("a")
+    with pytest.raises(ModelError):
+        await comes
+
+    world.pool.let_go(which)
+    world.pool.release(which)
+
+    await later
+    assert world.pool.asked("a") == "a"
+    assert [one["others"] for one in world.pool.told()] == [[]]
+
+
+async def test_a_replaced_revision_that_is_still_here_comes_back_without_being_loaded_again():
+    world = World("a", room_for=2)
+    await world.taken("a")
+    which, _ = coming(world, "a")
+    await world.taken(which)
+    world.pool.ask(which)
+
+    assert world.pool.bring_back("a")
+    world.pool.ask("a")
+
+    world.pool.release("a")
+    world.pool.release(which)
+    await until(lambda: world.running == {"a"})
+    assert world.runs["a"].starts == 1
+    assert not world.pool.bring_back(which)
+
+
+async def test_a_slot_that_is_given_back_as_its_next_taker_leaves_goes_to_the_one_behind():
+    world = World("a", room_for=1)
+    await world.taken("a")
+    leaves = await world.wanting("a")
+    behind = await world.wanting("a")
+
+    leaves.cancel()
+    world.pool.release("a")
+
+    await behind
+    assert leaves.cancelled() or leaves.cancelling()
+
+
+async def test_what_happens_to_a_model_is_counted():
+    world = World("a", "b", room_for=1)
+    for name in ("a", "b", "a"):
+        await world.taken(name)
+        world.pool.release(name)
+    await world.pool.unload("a")
+
+    counts = {one["name"]: one["counts"] for one in world.pool.told()}
+    assert (counts["a"]["loads"], counts["a"]["unloads"], counts["a"]["evictions"]) == (2, 2, 1)
+    assert (counts["b"]["loads"], counts["b"]["unloads"], counts["b"]["evictions"]) == (1, 1, 1)

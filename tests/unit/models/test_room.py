@@ -15,6 +15,7 @@ from foretold.models.room import (
     Wait,
     decide,
     expired,
+    making_way,
     next_expiry_s,
     refusals,
     together,
@@ -150,3 +151,11 @@ def test_models_that_fit_one_after_the_other_are_not_refused():
     models = [(replace(SMOLLM2, name=name), False) for name in "abc"]
 
     assert refusals(models, budget_bytes=300_000_000) == []
+
+
+def test_only_the_model_that_is_replaced_makes_way_though_it_is_pinned():
+    both = [resident("old", 1, is_pinned=True), resident("other", 1, is_pinned=True)]
+
+    freed = making_way(both, "old")
+
+    assert [one.is_pinned for one in freed] == [False, True]

@@ -40,9 +40,9 @@ class Brought:
 def vouched_here(kept: Kept, address: str, name: str, *, trust: Trust) -> tuple[Manifest, str, str] | None:
     """Of the model as it was brought before: manifest, revision, who vouches for it; None if it never was.
 
-    The pinned revision, else the one that came last.  Raises Untrusted if nobody vouches for it now.
+    The revision that is meant, else the one that came last.  Raises Untrusted if nobody vouches for it now.
     """
-    revision = trust.revision or kept.last(address, name)
+    revision = trust.meant or kept.last(address, name)
     text = kept.text(revision) if revision else None
     if revision is None or text is None:
         return None
@@ -86,7 +86,7 @@ async def bring(
     large is fetched.  Raises LibraryError and its kinds, ModelError.
     """
     kept = Kept(shelf.folder)
-    found = await Catalogue(store).find(name, revision=trust.revision, keys=trust.keys)
+    found = await Catalogue(store).find(name, revision=trust.meant, keys=trust.keys)
     manifest, vouched = accepted(found.text, found.signatures, name=name, trust=trust)
     accept(manifest)
     missing = []
@@ -104,7 +104,7 @@ async def bring(
     for file in manifest.files:
         if not using.take(shelf.folder / file.blob):
             raise LibraryError(f"{file.blob} was removed while others came: run it again, or raise library.cache_limit")
-    kept.keep(Origin(str(store), name, found.revision, bool(trust.revision)), found.text, found.signatures)
+    kept.keep(Origin(str(store), name, found.revision, bool(trust.meant)), found.text, found.signatures)
     return Brought(manifest, found.revision, kept.weights(found.revision, manifest), vouched, fetched)
 
 

@@ -65,6 +65,9 @@ class Using:
         os.close(descriptor)
         return False
 
+    def taken(self) -> set[Path]:
+        return set(self._open)
+
     def drop(self, blob: Path) -> None:
         """It may be removed again, as far as we are concerned."""
         if blob in self._open:

@@ -29,10 +29,19 @@ _SIGNATURE_BYTES = 64
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """`revision` is the one digest that is accepted; without it, whatever one of the `keys` has signed."""
+    """`revision` is the one digest that is accepted; without it, whatever one of the `keys` has signed.
+
+    `wanted` says which of those that are signed is meant.
+    """
 
     revision: str = ""
     keys: tuple[str, ...] = ()
+    wanted: str = ""
+
+    @property
+    def meant(self) -> str:
+        """The only revision that is meant, if there is one."""
+        return self.revision or self.wanted
 
     @property
     def is_any(self) -> bool:
@@ -59,6 +68,8 @@ def accepted(text: bytes, signatures: Mapping[str, bytes], *, name: str, trust: 
                 f"the manifest of {name!r} (revision {revision}) {found}: pin that revision if you know what it is, or"
                 " trust its signer's key"
             )
+        if trust.wanted and revision != trust.wanted:
+            raise Untrusted(f"the manifest of {name!r} there has the digest {revision}, and {trust.wanted} is meant")
         by = f"signed by {key}"
     manifest = manifest_of(text)
     if manifest.name != name:
