@@ -17,8 +17,10 @@ from pathlib import Path
 import pytest
 
 import foretold
+from foretold.config.models import ModelSettings
 from foretold.contract.events import ends_cleanly, split
 from foretold.errors import ModelError, OriginCut
+from foretold.models.configured import limited
 from foretold.models.host import Host
 from foretold.models.process import PROGRAM
 from foretold.origins.grammar import MOST_OPEN_CLASSES
@@ -197,6 +199,20 @@ async def test_its_private_memory_is_what_was_predicted(host):
     used_bytes = memory_bytes((await host.start()).pid)
 
     assert ONE_SLOT.memory_bytes * 0.8 < used_bytes < ONE_SLOT.memory_bytes * 1.3
+
+
+@pytest.mark.parametrize("kv", ["q8_0", "q4_0", "f32"])
+async def test_a_context_kept_in_another_type_answers_and_takes_the_memory_that_was_predicted(weights, tmp_path, kv):
+    manifest = limited(ONE_SLOT, ModelSettings(name="smollm2", kv=kv, context=8192))
+    host = Host(manifest, weights, tmp_path / "run")
+    try:
+        _, transcript = await ask(LocalOrigin(host, manifest))
+        used_bytes = memory_bytes((await host.start()).pid)
+    finally:
+        await host.stop()
+
+    assert ends_cleanly(*split(transcript))
+    assert abs(manifest.memory_bytes - used_bytes) <= 0.15 * used_bytes, (manifest.memory_bytes, used_bytes)
 
 
 async def test_a_damaged_file_is_never_loaded(weights, tmp_path):

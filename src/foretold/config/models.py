@@ -27,6 +27,13 @@ class ModelSettings:
         "tokens of prompt and answer together; by default what its manifest says, for the bundled one 2,048",
         shown="2048",
     )
+    kv: str = setting(
+        v.choice("f32", "f16", "q8_0", "q4_0"),
+        "",
+        "how the context is kept in memory: q8_0 takes about half of f16, for answers a little different; by default as"
+        " its manifest says, for the bundled one f16",
+        shown='"f16"',
+    )
     max_tokens: int | None = setting(
         v.number(1, 10_000_000),
         None,

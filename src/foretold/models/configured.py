@@ -114,6 +114,7 @@ def limited(manifest: Manifest, settings: ModelSettings) -> Manifest:
         context=context,
         max_tokens=settings.max_tokens or manifest.max_tokens,
         parallel=1 if settings.reproducible else settings.parallel or manifest.parallel,
+        kv=settings.kv,
     )
 
 

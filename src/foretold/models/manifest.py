@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from foretold.contract.canonical import canonical
+
+# Bytes of one number that is kept of a token, by the type it is kept in.
+KV_BYTES = {"f32": 4.0, "f16": 2.0, "bf16": 2.0, "q8_0": 34 / 32, "q5_1": 24 / 32, "q5_0": 22 / 32, "q4_1": 20 / 32, "q4_0": 18 / 32}  # fmt: skip
 
 
 class File(NamedTuple):
@@ -58,9 +62,16 @@ class Manifest:
         """The private memory of a process that runs it; the mapped weights come on top, once a machine."""
         return self.fixed_bytes + self.token_bytes * self.context * self.parallel
 
-    def with_settings(self, *, name: str, context: int, max_tokens: int, parallel: int) -> Manifest:
-        """The same model under another name and other limits."""
-        return replace(self, name=name, context=context, max_tokens=max_tokens, parallel=parallel)
+    def with_settings(self, *, name: str, context: int, max_tokens: int, parallel: int, kv: str = "") -> Manifest:
+        """The same model under another name and other limits; `kv` is the type that its context is kept in."""
+        changed = replace(self, name=name, context=context, max_tokens=max_tokens, parallel=parallel)
+        return changed if not kv or kv == self.cache_type_k == self.cache_type_v else changed._kept_in(kv)
+
+    def _kept_in(self, kv: str) -> Manifest:
+        """Where keys and values were kept in two types, the memory is predicted as if both had been the smaller one."""
+        before = min(KV_BYTES[self.cache_type_k], KV_BYTES[self.cache_type_v])
+        token_bytes = math.ceil(self.token_bytes * KV_BYTES[kv] / before)
+        return replace(self, cache_type_k=kv, cache_type_v=kv, token_bytes=token_bytes)
 
 
 def revision(manifest: Manifest) -> str:

@@ -132,7 +132,7 @@ def why_never(name: str, manifest: Manifest, never: Never) -> str:
     return (
         f"model {name!r} needs {_mb(never.needed_bytes)} of memory ({_mb(manifest.size_bytes)} of weights,"
         f" {_mb(manifest.memory_bytes)} for {manifest.parallel} × {manifest.context:,} tokens), and pool.memory leaves"
-        f" it {_mb(never.left_bytes)}: raise pool.memory, set a smaller `context` or `parallel`, or pin fewer models"
+        f" it {_mb(never.left_bytes)}: raise pool.memory, set a smaller `context`, `parallel` or `kv`, or pin fewer models"
     )
 
 

@@ -6,11 +6,9 @@ from typing import Any
 
 from foretold.errors import ModelError
 from foretold.models.library.gguf import BadGguf, Header
-from foretold.models.manifest import Manifest
+from foretold.models.manifest import KV_BYTES, Manifest
 from foretold.models.memory import memory_bytes
 
-# Bytes of a value kept of a token, by the type it is kept in.
-_KV_BYTES = {"f32": 4.0, "f16": 2.0, "bf16": 2.0, "q8_0": 34 / 32, "q5_1": 24 / 32, "q5_0": 22 / 32, "q4_1": 20 / 32, "q4_0": 18 / 32}  # fmt: skip
 # The interpreter, the engine's own tables, and its buffers for a batch of 64 tokens.
 _BASE_BYTES = 24_000_000
 _BATCH = 64
@@ -31,7 +29,7 @@ def token_bytes(header: Header, *, k: str, v: str) -> int:
     if not isinstance(key, int) or not isinstance(value, int):
         raise BadGguf("its header gives the length of keys and values as something else than whole numbers")
     total_heads = sum(_each(heads if kv_heads is None else kv_heads, layers))
-    return max(1, round(total_heads * (key * _KV_BYTES[k] + value * _KV_BYTES[v])))
+    return max(1, round(total_heads * (key * KV_BYTES[k] + value * KV_BYTES[v])))
 
 
 def fixed_bytes(header: Header) -> int:
