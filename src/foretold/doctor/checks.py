@@ -13,6 +13,7 @@ from foretold.doctor.port import holder, port, reach
 from foretold.doctor.private import admin_token, generations, secret
 from foretold.doctor.proxies import proxies
 from foretold.doctor.settings import settings
+from foretold.doctor.shared import shared_store
 from foretold.doctor.store import store
 from foretold.doctor.upstreams import visit_all
 from foretold.doctor.world import World
@@ -25,6 +26,7 @@ OF_THIS_MACHINE: tuple[tuple[str, Callable[[World], Notes]], ...] = (
     ("generations", generations),
     ("disk store", store),
     ("disk space", room),
+    ("shared store", shared_store),
     ("model", model_files),
     ("engine", engine),
     ("reach", reach),
@@ -33,7 +35,7 @@ OF_THIS_MACHINE: tuple[tuple[str, Callable[[World], Notes]], ...] = (
 
 
 def examine(world: World) -> Iterator[Finding]:
-    """One finding a check, as each ends.  Contacts the configured upstreams and the node's own port, nobody else."""
+    """One finding a check, as each ends.  Contacts the configured upstreams and KV, and the node's own port, nobody else."""
     for name, check in OF_THIS_MACHINE:
         yield _finding(name, check(world))
     held = holder(world)

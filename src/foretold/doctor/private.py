@@ -57,8 +57,7 @@ def admin_token(world: World) -> Notes:
 def generations(world: World) -> Notes:
     """Whether what was purged stays purged: the table must be whole and sealed by this secret."""
     path = world.data / "generations.json"
-    held = _text(world.data / "secret")
-    sealing = _secret_of(held) if isinstance(held, str) else None
+    sealing = sealing_secret(world)
     if sealing is None:
         yield skipped("without the secret its seal can't be checked")
         return
@@ -90,6 +89,12 @@ def _text(path: Path) -> str | Note | None:
         return None
     except OSError as e:
         return fault(f"{path} can't be read: {e.strerror}", "run as the owner of the data folder")
+
+
+def sealing_secret(world: World) -> bytes | None:
+    """The secret that this node's records are sealed with; None where there is none that can be used."""
+    held = _text(world.data / "secret")
+    return _secret_of(held) if isinstance(held, str) else None
 
 
 def _secret_of(text: str) -> bytes | None:
