@@ -10,7 +10,7 @@ from tests.asking import chat_body
 from tests.e2e.program import Node, run, serving
 
 CHAT = "/v1/chat/completions"
-# One takes 224 MB, and both 351, because they share their weights.
+# One takes 239 MB, and both 380, because they share their weights.
 ROOM_FOR_ONE = '[pool]\nmemory = "250 MB"\n[models.one]\n[models.two]\n'
 
 
@@ -42,7 +42,7 @@ async def test_two_processes_share_one_pool_that_a_command_looks_at_fills_and_em
     assert len(engines) == 1
     states = {line.split("\t")[0]: line.split("\t")[2] for line in listed.out.splitlines()[:2]}
     assert states == {"one": "unloaded", "two": "loaded"}
-    assert listed.out.splitlines()[2].startswith("together\t224 MB of 250 MB")
+    assert listed.out.splitlines()[2].startswith("together\t239 MB of 250 MB")
     assert loaded.json["state"] == "loaded"
     assert 3500 < loaded.json["expires_in_s"] <= 3600
     assert "unloaded" in unloaded.out
@@ -60,7 +60,7 @@ async def test_a_node_whose_model_has_no_room_says_both_numbers_before_it_starts
 
     for ended in (checked, started, several):
         assert ended.code != 0
-        assert "model 'one' needs 224 MB of memory" in ended.err
+        assert "model 'one' needs 239 MB of memory" in ended.err
         assert "leaves it 200 MB" in ended.err
         assert "Traceback" not in ended.err
     assert checked.code == 3

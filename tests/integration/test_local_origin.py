@@ -372,7 +372,7 @@ async def test_a_model_told_to_call_that_talks_instead_is_cut_and_never_taken_fo
         at_once = await fetch(origin, asked)
         told = await body_of(at_once)
 
-    assert engine.asked[0].body["tool_choice"] == choice
+    assert engine.asked[0].body["tool_choice"] == "required"
     assert not incoming.is_proven
     assert at_once.status == 500
     assert "called no tool" in json.loads(told)["error"]["message"]

@@ -6,9 +6,9 @@ import random
 import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-F32, U32, TEXT, LIST = 6, 4, 8, 9
+F32, U32, I32, TEXT, LIST = 6, 4, 5, 8, 9
 LLAMA: dict[str, Any] = {
     "general.architecture": "llama",
     "general.license": "apache-2.0",
@@ -24,21 +24,40 @@ LLAMA: dict[str, Any] = {
 ALIGNMENT = 32
 
 
+class Tensor(NamedTuple):
+    """32-bit numbers; `shape` as GGUF counts it: what lies side by side comes first."""
+
+    name: str
+    shape: tuple[int, ...]
+    content: bytes
+
+
 def gguf(values: Mapping[str, Any] = LLAMA, tensors: Sequence[bytes] = (b"\0" * 128,), *, version: int = 3) -> bytes:
     """A file with these entries and these tensors, each of one dimension and of 32-bit numbers."""
-    head = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(values))
-    head += b"".join(_text(name) + _value(value) for name, value in values.items())
+    named = [Tensor(f"t{at}", (len(content) // 4,), content) for at, content in enumerate(tensors)]
+    return gguf_of(values, named, version=version)
+
+
+def gguf_of(values: Mapping[str, Any], tensors: Sequence[Tensor], *, version: int = 3) -> bytes:
+    head = [b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(values))]
+    head += [_text(name) + _value(value) for name, value in values.items()]
     offset = 0
-    for at, content in enumerate(tensors):
-        head += tensor(f"t{at}", len(content) // 4, offset=offset)
+    for name, shape, content in tensors:
+        head.append(tensor(name, *shape, offset=offset))
         offset = padded(offset + len(content))
-    body = b"".join(content.ljust(padded(len(content)), b"\0") for content in tensors)
-    return head.ljust(padded(len(head)), b"\0") + body
+    start = b"".join(head)
+    body = b"".join(content.ljust(padded(len(content)), b"\0") for _, _, content in tensors)
+    return start.ljust(padded(len(start)), b"\0") + body
 
 
-def tensor(name: str, count: int, *, offset: int, kind: int = 0) -> bytes:
+def tensor(name: str, *shape: int, offset: int, kind: int = 0) -> bytes:
     """A line of the table of tensors."""
-    return _text(name) + struct.pack("<IQIQ", 1, count, kind, offset)
+    return _text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, kind, offset)
+
+
+def signed(numbers: Sequence[int]) -> bytes:
+    """A value: a list of signed numbers, such as the kinds of tokens."""
+    return struct.pack("<IIQ", LIST, I32, len(numbers)) + struct.pack(f"<{len(numbers)}i", *numbers)
 
 
 def padded(length: int) -> int:

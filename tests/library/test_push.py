@@ -227,7 +227,7 @@ async def test_what_whoever_pushes_says_is_in_the_manifest(address, server, tmp_
         context=1024, max_tokens=99, parallel=3, kv="q8_0",
     )  # fmt: skip
 
-    file = model_file(tmp_path / "tiny.gguf", MB)
+    file = model_file(tmp_path / "tiny.gguf", MB, llama__embedding_length=128)
     told = await push(there, {file.name: file}, said, signing_key=None, tell=Told())
 
     manifest = told.manifest

@@ -37,7 +37,12 @@ def _said_options(function: Any) -> Any:
         click.option("--name", default="", help="What to call it; by default after its file."),
         click.option("--licence", default="", help="Its licence; by default what its file says."),
         click.option("--language", "languages", multiple=True, help="A language it knows, such as vi."),
-        click.option("--capability", "capabilities", multiple=True, help="chat, completion, tools; else by its file."),
+        click.option(
+            "--capability",
+            "capabilities",
+            multiple=True,
+            help="chat, completion, tools, embedding; else all that its file tells.",
+        ),
         click.option(
             "--chat-template",
             "template_file",

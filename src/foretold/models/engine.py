@@ -82,6 +82,11 @@ def confine(launch: Launch) -> None:
 def load(launch: Launch) -> Any:
     """A server that listens.  Raises RuntimeError, with the reason on stderr only."""
     xllamacpp: Any = importlib.import_module("xllamacpp")
+    return xllamacpp.Server(params_of(launch, xllamacpp))
+
+
+def params_of(launch: Launch, xllamacpp: Any) -> Any:
+    """The engine's own form of its settings."""
     params = xllamacpp.CommonParams()
     params.model.path = launch.weights
     params.model_alias = {launch.alias}  # by default the answers name the file's path
@@ -97,12 +102,14 @@ def load(launch: Launch) -> Any:
         params.chat_template = launch.chat_template
     _never_share_prompts(params)
     _notice_cancels(params)
+    if launch.embeds:
+        _read_whole_texts(params, launch.context)
     _open_no_doors(params)
     for cpu in (params.cpuparams, params.cpuparams_batch):
         cpu.n_threads = launch.threads or threads_for(launch.residents, cores=physical_cores())
         cpu.poll = 0  # its threads spin while they wait, and starve whoever else needs the cores
     params.verbosity = _ERRORS_ONLY  # what is below names prompts
-    return xllamacpp.Server(params)
+    return params
 
 
 def _never_share_prompts(params: Any) -> None:
@@ -124,6 +131,13 @@ def _notice_cancels(params: Any) -> None:
     params.n_threads_http = params.n_parallel + 4
     params.timeout_read = _READ_TIMEOUT_S
     params.timeout_write = _WRITE_TIMEOUT_S
+
+
+def _read_whole_texts(params: Any, context: int) -> None:
+    """A vector is made of a text in one batch: a longer text is refused, whatever context is left."""
+    params.embedding = True
+    params.n_batch = context
+    params.n_ubatch = context
 
 
 def _open_no_doors(params: Any) -> None:

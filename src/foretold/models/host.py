@@ -214,6 +214,7 @@ class Host:
             chat_template=manifest.chat_template,
             threads=self._threads,
             residents=max(1, self._count_here()),
+            embeds=manifest.embeds,
         )
 
     def _socket(self) -> Path:

@@ -11,7 +11,7 @@ import orjson
 class Launch:
     """`parent_pid` is the process whose death ends this one; `threads` None leaves the count to the machine.
 
-    `residents` are the models that share its cores, this one too.
+    `residents` are the models that share its cores, this one too.  `embeds`: it makes vectors, and writes no text.
     """
 
     alias: str
@@ -27,6 +27,7 @@ class Launch:
     chat_template: str | None = None
     threads: int | None = None
     residents: int = 1
+    embeds: bool = False
 
     def line(self) -> bytes:
         return orjson.dumps(asdict(self)) + b"\n"

@@ -32,8 +32,9 @@ class Manifest:
 
     `context` counts the tokens of one slot, prompt and answer together; `parallel` is how many slots there are, that
     is answers made at once.  `max_tokens` limits an answer whose request sets no limit, and counts as given in the
-    request (rule R3).  `fixed_bytes` and `token_bytes` predict private memory: at all, and for a token of context.
-    `trained_context` is how many tokens the model was made for; 0 where it doesn't say.
+    request (rule R3).  `fixed_bytes` and `token_bytes` predict private memory: at all, and for a token of context, of
+    each slot where the model writes text.  `trained_context` is how many tokens the model was made for; 0 where it
+    doesn't say.
     """
 
     name: str
@@ -58,9 +59,15 @@ class Manifest:
         return sum(file.size_bytes for file in self.files)
 
     @property
+    def embeds(self) -> bool:
+        """Whether it makes vectors of texts, and nothing else."""
+        return "embedding" in self.capabilities
+
+    @property
     def memory_bytes(self) -> int:
         """The private memory of a process that runs it; the mapped weights come on top, once a machine."""
-        return self.fixed_bytes + self.token_bytes * self.context * self.parallel
+        slots = 1 if self.embeds else self.parallel  # vectors are made of one text at a time
+        return self.fixed_bytes + self.token_bytes * self.context * slots
 
     def with_settings(self, *, name: str, context: int, max_tokens: int, parallel: int, kv: str = "") -> Manifest:
         """The same model under another name and other limits; `kv` is the type that its context is kept in."""
@@ -68,7 +75,12 @@ class Manifest:
         return changed if not kv or kv == self.cache_type_k == self.cache_type_v else changed._kept_in(kv)
 
     def _kept_in(self, kv: str) -> Manifest:
-        """Where keys and values were kept in two types, the memory is predicted as if both had been the smaller one."""
+        """Where keys and values were kept in two types, the memory is predicted as if both had been the smaller one.
+
+        What takes memory where vectors are made is no context that is kept.
+        """
+        if self.embeds:
+            return replace(self, cache_type_k=kv, cache_type_v=kv)
         before = min(KV_BYTES[self.cache_type_k], KV_BYTES[self.cache_type_v])
         token_bytes = math.ceil(self.token_bytes * KV_BYTES[kv] / before)
         return replace(self, cache_type_k=kv, cache_type_v=kv, token_bytes=token_bytes)
@@ -91,7 +103,7 @@ def revision(manifest: Manifest) -> str:
     return hashlib.sha256(canonical(promise)).hexdigest()
 
 
-# A slot of 2,048 takes 45 MB and is read by one thread in about 15 s.
+# A slot of 2,048 takes 48 MB and is read by one thread in about 15 s.
 SMOLLM2 = Manifest(
     name="smollm2-135m",
     files=(
@@ -104,8 +116,8 @@ SMOLLM2 = Manifest(
     licence="Apache-2.0",
     capabilities=frozenset({"chat", "completion"}),
     languages=("en",),
-    fixed_bytes=36_000_000,
-    token_bytes=22_000,
+    fixed_bytes=45_000_000,
+    token_bytes=23_400,
     context=2048,
     parallel=2,
     max_tokens=512,

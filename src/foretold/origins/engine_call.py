@@ -9,10 +9,11 @@ from typing import Any
 import aiohttp
 import orjson
 
-from foretold.errors import OriginCut, OriginTimeout, OriginUnready
+from foretold.errors import OriginCut, OriginError, OriginTimeout, OriginUnready
 from foretold.models.host import Door
 
 _LONGEST_ERROR_BYTES = 64 * 1024
+_LONGEST_ANSWER_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,15 @@ class EngineCall:
             raise EngineSilent(f"model {self._model!r} was silent for {self._patience.idle_s:g} s") from None
         except (aiohttp.ClientError, OSError):
             raise OriginCut(f"the engine of model {self._model!r} ended in mid-answer") from None
+
+    async def whole(self) -> bytes:
+        """All that is left of the answer.  Raises as `piece` does, and OriginError for one that has no end."""
+        said = bytearray()
+        while piece := await self.piece():
+            said += piece
+            if len(said) > _LONGEST_ANSWER_BYTES:
+                raise OriginError(f"the engine of model {self._model!r} answered without an end")
+        return bytes(said)
 
     async def error(self) -> Any:
         """What the engine says where its status is not 200; an empty object if that cannot be read."""

@@ -25,7 +25,6 @@ INERT = frozenset(
         "user",
         "metadata",
         "service_tier",
-        "parallel_tool_calls",
         "prompt_cache_key",
         "prompt_cache_retention",
         "safety_identifier",
@@ -48,7 +47,7 @@ def engine_body(operation: str, body: bytes, manifest: Manifest) -> dict[str, An
 
     Raises Refused with the member's name for one that is unknown or out of range, Malformed for what is no object.
     """
-    asked = _object(body)
+    asked = object_of(body)
     rules = _CHAT if operation == "chat" else _COMPLETION
     told: dict[str, Any] = {}
     for name, value in asked.items():
@@ -61,6 +60,7 @@ def engine_body(operation: str, body: bytes, manifest: Manifest) -> dict[str, An
         if settled is not None:
             told[name] = settled
     _check_together(operation, told, manifest)
+    tools.settle(told)
     limit = told.pop("max_completion_tokens", told.pop("max_tokens", manifest.max_tokens))
     if "repetition_penalty" in told:
         told["repeat_penalty"] = told.pop("repetition_penalty")
@@ -82,10 +82,16 @@ def wants_json(told: Mapping[str, Any]) -> bool:
 
 def must_call(told: Mapping[str, Any]) -> bool:
     """Whether the answer must be a call of a tool."""
-    return "tools" in told and told.get("tool_choice", "auto") not in ("auto", "none")
+    return told.get("tool_choice") == "required"
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def calls_once(told: Mapping[str, Any]) -> bool:
+    """Whether the answer may hold one call of a tool at most."""
+    return told.get("parallel_tool_calls") is False
+
+
+def object_of(body: bytes) -> dict[str, Any]:
+    """Raises Malformed."""
     try:
         asked = orjson.loads(body)
     except orjson.JSONDecodeError as e:
@@ -113,6 +119,12 @@ def _check_together(operation: str, told: dict[str, Any], manifest: Manifest) ->
                 raise Refused(
                     f"model {manifest.name!r} knows no tools: leave out `{name}`", param=name, code="no_tools"
                 )
+        if (place := messages.of_tools(told.get("messages", ()))) is not None:
+            raise Refused(
+                f"model {manifest.name!r} knows no tools, and would not see `{place}`: leave it out",
+                param=place,
+                code="no_tools",
+            )
     characters = messages.characters(told["messages"]) if operation == "chat" else len(told["prompt"])
     if characters > manifest.context * CHARACTERS_PER_TOKEN:
         raise Refused(
@@ -206,6 +218,7 @@ _CHAT: dict[str, Rule] = {
     "response_format": schema.response_format,
     "tools": tools.checked,
     "tool_choice": tools.choice,
+    "parallel_tool_calls": _flag,
     "functions": _functions,
     "function_call": _functions,
     "store": _only(False),
@@ -217,5 +230,6 @@ _COMPLETION: dict[str, Rule] = {
     "best_of": _only(1),
     "echo": _only(False),
     "suffix": _only(""),
+    "parallel_tool_calls": _flag,
 }
 _CHECKED_ONLY = ("n", "store", "best_of", "echo", "suffix")

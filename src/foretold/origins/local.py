@@ -8,23 +8,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
 from importlib import metadata
 from typing import Any, Protocol
 
 from foretold.contract.events import Splitter
-from foretold.errors import ModelError, OriginCut, OriginUnready, Refused
+from foretold.errors import ModelError, OriginCut, OriginTimeout, OriginUnready, Refused
 from foretold.models.host import Door
 from foretold.models.manifest import Manifest
+from foretold.origins import embedding
 from foretold.origins.engine_call import EngineAway, EngineCall, EngineSilent, Patience
-from foretold.origins.fields import engine_body, must_call, wants_json
+from foretold.origins.fields import calls_once, engine_body, must_call, wants_json
 from foretold.origins.transcript import EngineFailed, Transcript, failure
 from foretold.origins.whole import WholeAnswer
 from foretold.ports import Asked, Forwarded, Incoming
 
 # The engine has many more routes; no other is ever asked.
-_ROUTES = {"chat": "/v1/chat/completions", "completion": "/v1/completions"}
+_ROUTES = {"chat": "/v1/chat/completions", "completion": "/v1/completions", "embedding": "/v1/embeddings"}
 _QUESTIONS = {"chat": "messages", "completion": "prompt"}
 PATIENCE = Patience()
+# What a token may take where nothing is heard until the end.
+_TOKEN_S = 0.5
 _JSON = [("content-type", "application/json")]
 _EVENTS = [("content-type", "text/event-stream; charset=utf-8")]
 
@@ -65,7 +69,10 @@ class OwnSlots:
 
 
 class LocalOrigin:
-    """Answers chat and text completions.  The host is the caller's: closing the origin does not stop it."""
+    """Answers chat and text completions, or makes vectors.
+
+    The host is the caller's: closing the origin does not stop it.
+    """
 
     limits_answers = True
 
@@ -81,21 +88,30 @@ class LocalOrigin:
         self._slots: Slots = OwnSlots(manifest.parallel) if slots is None else slots
 
     async def fetch(self, asked: Asked, forwarded: Forwarded) -> Incoming:
-        """The answer once its first tokens are here, always a stream; or why the engine does not take the question."""
+        """The answer once its first tokens are here, always a stream; vectors when all of them are here.
+
+        Or why the engine does not take the question.
+        """
         if asked.operation not in _ROUTES or asked.operation not in self.manifest.capabilities:
             raise Refused(f"model {self.name!r} does not answer {asked.operation!r}", code="unsupported_operation")
+        if asked.operation == "embedding":
+            wanted = embedding.wanted(asked.body, self.manifest)
+            return await self._in_a_slot(forwarded, lambda slot: self._embed(slot, wanted))
         body = engine_body(asked.operation, asked.body, self.manifest)
+        return await self._in_a_slot(forwarded, lambda slot: self._answer(slot, asked.operation, body))
+
+    async def close(self) -> None:
+        """Each answer is closed by whoever reads it."""
+
+    async def _in_a_slot(self, forwarded: Forwarded, answer: Callable[[Slot], Awaitable[Incoming]]) -> Incoming:
         await self._take_slot()
         slot = Slot(self._slots, keep_alive_s=forwarded.keep_alive_s)
         try:
-            return await self._answer(slot, asked.operation, body)
+            return await answer(slot)
         except BaseException:
             # Also when cancelled: the engine works on until its connection is closed.
             await slot.leave()
             raise
-
-    async def close(self) -> None:
-        """Each answer is closed by whoever reads it."""
 
     async def _answer(self, slot: Slot, operation: str, body: dict[str, Any]) -> Incoming:
         door = await self._ask(slot, _ROUTES[operation], body)
@@ -106,7 +122,11 @@ class LocalOrigin:
             await self._host.condemn(door, "the engine stopped answering")
 
         transcript = Transcript(
-            operation, fingerprint=self.engine, wants_json=wants_json(body), must_call=must_call(body)
+            operation,
+            fingerprint=self.engine,
+            wants_json=wants_json(body),
+            must_call=must_call(body),
+            calls_once=calls_once(body),
         )
         answer = LocalAnswer(slot, transcript, condemn)
         try:
@@ -122,20 +142,52 @@ class LocalOrigin:
         status, told = failure(status, error, question=_QUESTIONS[operation], model=self.name)
         return WholeAnswer(status, _JSON, told, is_proven=True)
 
-    async def _ask(self, slot: Slot, route: str, body: dict[str, Any]) -> Door:
-        """Asks the running engine; once more if it died unseen, because then nothing was sent."""
+    async def _embed(self, slot: Slot, wanted: embedding.Wanted) -> Incoming:
+        rows: list[list[float]] = []
+        tokens = 0
         try:
-            return await self._ask_once(slot, route, body)
-        except EngineAway:
-            return await self._ask_once(slot, route, body)
+            async with asyncio.timeout(self._patience.total_s):
+                for part in embedding.parts(wanted.inputs, context=self.manifest.context):
+                    made = await self._vectors(slot, part)
+                    rows += made.rows
+                    tokens += made.tokens
+                    embedding.check_dimensions(wanted, rows, model=self.name)
+        except TimeoutError:
+            raise OriginTimeout(
+                f"model {self.name!r} did not make {len(wanted.inputs):,} vectors within {self._patience.total_s:g} s:"
+                " ask for fewer at once"
+            ) from None
+        await slot.leave()
+        body = embedding.answer(rows, tokens=tokens, model=self.name)
+        return WholeAnswer(200, _JSON, body, is_proven=True)
 
-    async def _ask_once(self, slot: Slot, route: str, body: dict[str, Any]) -> Door:
+    async def _vectors(self, slot: Slot, part: embedding.Part) -> embedding.Vectors:
+        """Those of one call, which gives no sign of life before its end."""
+        patience = replace(self._patience, first_s=self._patience.first_s + _TOKEN_S * part.tokens)
+        await self._ask(slot, _ROUTES["embedding"], embedding.engine_body(part), patience=patience)
+        call = slot.call
+        assert call is not None
+        if call.status == 200:
+            return embedding.vectors(await call.whole(), part)
+        if (refused := embedding.refusal(await call.error(), part, self.manifest)) is not None:
+            raise refused
+        raise OriginUnready(f"the engine of model {self.name!r} made no vectors: ask again")
+
+    async def _ask(self, slot: Slot, route: str, body: dict[str, Any], *, patience: Patience | None = None) -> Door:
+        """Asks the running engine; once more if it died unseen, because then nothing was sent."""
+        patience = patience or self._patience
+        try:
+            return await self._ask_once(slot, route, body, patience)
+        except EngineAway:
+            return await self._ask_once(slot, route, body, patience)
+
+    async def _ask_once(self, slot: Slot, route: str, body: dict[str, Any], patience: Patience) -> Door:
         try:
             door = await self._host.start()
         except ModelError as e:
             # Its words name files of this machine: they stay in the cause.
             raise OriginUnready(f"model {self.name!r} does not run now: the node's log says why") from e
-        await slot.use(EngineCall(door, model=self.name, patience=self._patience))
+        await slot.use(EngineCall(door, model=self.name, patience=patience))
         assert slot.call is not None
         try:
             await slot.call.ask(route, body)

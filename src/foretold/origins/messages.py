@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from foretold.errors import Refused
@@ -28,6 +29,16 @@ def characters(messages: list[dict[str, Any]]) -> int:
         len(message["content"]) + sum(len(call["function"]["arguments"]) for call in message.get("tool_calls", ()))
         for message in messages
     )
+
+
+def of_tools(messages: Iterable[dict[str, Any]]) -> str | None:
+    """Where checked messages first tell of tools that were called."""
+    for at, message in enumerate(messages):
+        if "tool_calls" in message:
+            return f"messages[{at}].tool_calls"
+        if message["role"] == "tool":
+            return f"messages[{at}]"
+    return None
 
 
 def _message(name: str, value: Any) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from foretold.errors import Refused
 from foretold.origins import schema
 from foretold.origins.refusing import bad_value, unknown_field
 
@@ -18,7 +19,12 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 def checked(name: str, value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, list) or not 1 <= len(value) <= MOST_TOOLS:
         raise bad_value(name, value, f"a list of 1 to {MOST_TOOLS} tools")
-    return [_tool(f"{name}[{i}]", tool) for i, tool in enumerate(value)]
+    told = [_tool(f"{name}[{i}]", tool) for i, tool in enumerate(value)]
+    names = [tool["function"]["name"] for tool in told]
+    for i, one in enumerate(names):
+        if one in names[:i]:
+            raise bad_value(f"{name}[{i}].function.name", one, "another name for each tool")
+    return told
 
 
 def choice(name: str, value: Any) -> Any:
@@ -29,6 +35,27 @@ def choice(name: str, value: Any) -> Any:
         if isinstance(function, dict) and function.keys() == {"name"} and _is_name(function["name"]):
             return value
     raise bad_value(name, value, '"auto", "none", "required" or one function by name')
+
+
+def settle(told: dict[str, Any]) -> None:
+    """Makes of what was asked of tools what the engine obeys.  Raises Refused for a call of what isn't there.
+
+    It takes no notice of a function that is named, so that one is the only tool it hears of.
+    """
+    wanted = told.get("tool_choice")
+    if "tools" not in told:
+        if wanted not in (None, "auto", "none"):
+            raise Refused(
+                "`tool_choice` asks for a call, and there are no `tools`", param="tools", code="missing_field"
+            )
+        told.pop("tool_choice", None)
+        told.pop("parallel_tool_calls", None)
+    elif isinstance(wanted, dict):
+        name = wanted["function"]["name"]
+        named = [tool for tool in told["tools"] if tool["function"]["name"] == name]
+        if not named:
+            raise bad_value("tool_choice", wanted, "one of `tools` by its name")
+        told["tools"], told["tool_choice"] = named, "required"
 
 
 def calls(name: str, value: Any) -> list[dict[str, Any]]:

@@ -33,12 +33,23 @@ class Transcript:
     """`fingerprint` is told to callers: which engine answered, for those who set `seed`.
 
     The engine's own is `b0-unknown` in every build of its wheel, and would promise that nothing ever changes.
-    `must_call`: an answer that ends without a call of a tool is none.
+    `must_call`: an answer that ends without a call of a tool is none.  `calls_once`: callers get the first call only,
+    because the engine lets a model make more, whatever it is told.
     """
 
-    def __init__(self, operation: str, *, fingerprint: str, wants_json: bool = False, must_call: bool = False):
+    def __init__(
+        self,
+        operation: str,
+        *,
+        fingerprint: str,
+        wants_json: bool = False,
+        must_call: bool = False,
+        calls_once: bool = False,
+    ):
         self.is_done = False
         self._must_call = must_call
+        self._calls_once = calls_once
+        self._arguments: dict[Any, list[str]] = {}
         self._operation = operation
         self._fingerprint = fingerprint
         self._wants_json = wants_json
@@ -48,14 +59,13 @@ class Transcript:
 
     @property
     def is_sound(self) -> bool:
-        """Whether the whole answer is what was asked for: JSON that was asked for and ended must be JSON."""
-        if not self._wants_json or self._finish != "stop":
-            return True
-        try:
-            orjson.loads("".join(self._said))
-        except orjson.JSONDecodeError:
-            return False
-        return True
+        """Whether the whole answer is what was asked for: JSON that was asked for and ended must be JSON.
+
+        So must the arguments of calls.
+        """
+        if self._finish == "tool_calls":
+            return all(_is_json(arguments) for arguments in self._arguments.values())
+        return not self._wants_json or self._finish != "stop" or _is_json(self._said)
 
     def told(self, raw: bytes) -> bytes:
         """What callers get of one whole event: nothing, or whole events.
@@ -87,17 +97,26 @@ class Transcript:
             chunk["system_fingerprint"] = self._fingerprint
         if self._operation == "completion":
             return self._completion(chunk)
-        self._remember(chunk)
+        for choice in chunk.get("choices", ()):
+            delta = choice.get("delta", {})
+            if delta.get("tool_calls") and self._is_of_later_calls(delta) and not choice.get("finish_reason"):
+                return b""
+            if self._wants_json:
+                self._said.append(delta.get("content") or "")
+            self._finish = choice.get("finish_reason") or self._finish
         if self._must_call:
             self._look_for_call(chunk)
         return _event(chunk)
 
-    def _remember(self, chunk: dict[str, Any]) -> None:
-        if not self._wants_json:
-            return
-        for choice in chunk.get("choices", ()):
-            self._said.append(choice.get("delta", {}).get("content") or "")
-            self._finish = choice.get("finish_reason") or self._finish
+    def _is_of_later_calls(self, delta: dict[str, Any]) -> bool:
+        """Whether nothing is left for callers who wanted one call."""
+        if self._calls_once:
+            delta["tool_calls"] = [call for call in delta["tool_calls"] if call.get("index", 0) == 0]
+        for call in delta["tool_calls"]:
+            self._arguments.setdefault(call.get("index", 0), []).append(call.get("function", {}).get("arguments") or "")
+        if not delta["tool_calls"]:
+            del delta["tool_calls"]
+        return not delta
 
     def _look_for_call(self, chunk: dict[str, Any]) -> None:
         """Raises EngineFailed where prose ends that should have been a call: some templates let a model talk on."""
@@ -174,6 +193,14 @@ def _count(error: dict[str, Any], name: str) -> str:
 
 def _error(message: str, *, code: str, param: str | None = None, kind: str = "invalid_request_error") -> bytes:
     return orjson.dumps({"error": {"message": message, "type": kind, "param": param, "code": code}})
+
+
+def _is_json(pieces: list[str]) -> bool:
+    try:
+        orjson.loads("".join(pieces))
+    except orjson.JSONDecodeError:
+        return False
+    return True
 
 
 def _event(chunk: dict[str, Any]) -> bytes:

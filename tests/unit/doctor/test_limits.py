@@ -103,7 +103,7 @@ def test_the_memory_needed_is_that_of_tier_bodies_and_models():
     with_model, without = memory_needed(load(""), Path())[0], memory_needed(load(UPSTREAM), Path())[0]
 
     assert without == (256 + 256 + 100) * 2**20
-    assert with_model - without == 36_000_000 + 22_000 * 2048 * 2 + 98_362_432
+    assert with_model - without == 45_000_000 + 23_400 * 2048 * 2 + 98_362_432
 
 
 def test_each_worker_needs_memory_of_its_own_beside_the_limits_that_all_share():
@@ -116,7 +116,7 @@ def test_a_model_that_never_has_room_is_a_fault_with_both_numbers(tmp_path, mach
     notes = examined(tmp_path, machine, '[pool]\nmemory = "100 MB"\n')
 
     assert verdict(notes) == "fault"
-    assert "needs 224 MB of memory" in text(notes)
+    assert "needs 239 MB of memory" in text(notes)
     assert "leaves it 100 MB" in text(notes)
 
 

@@ -57,8 +57,8 @@ def test_the_revision_tells_the_two_cache_types_apart():
 
 
 def test_memory_grows_with_context_and_slots():
-    assert replace(SMOLLM2, context=8192, parallel=1).memory_bytes == 36_000_000 + 22_000 * 8192
-    assert replace(SMOLLM2, context=2048, parallel=4).memory_bytes == 36_000_000 + 22_000 * 8192
+    assert replace(SMOLLM2, context=8192, parallel=1).memory_bytes == 45_000_000 + 23_400 * 8192
+    assert replace(SMOLLM2, context=2048, parallel=4).memory_bytes == 45_000_000 + 23_400 * 8192
 
 
 def test_settings_give_another_name_and_other_limits_to_the_same_files():

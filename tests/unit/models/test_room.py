@@ -137,14 +137,14 @@ def test_only_idle_models_expire():
 
 
 def test_models_over_the_budget_are_refused_by_name_with_both_numbers():
-    pinned = replace(SMOLLM2, name="pinned")  # 98.4 MB of weights, and 126.1 MB of its own
+    pinned = replace(SMOLLM2, name="pinned")  # 98.4 MB of weights, and 140.8 MB of its own
     larger = replace(SMOLLM2, name="larger", context=8192)
 
     told = refusals([(larger, False), (pinned, True)], budget_bytes=400_000_000)
 
     assert len(told) == 1
-    assert "'larger' needs 396 MB" in told[0]  # the weights are there already
-    assert "leaves it 176 MB" in told[0]
+    assert "'larger' needs 428 MB" in told[0]  # the weights are there already
+    assert "leaves it 161 MB" in told[0]
 
 
 def test_models_that_fit_one_after_the_other_are_not_refused():

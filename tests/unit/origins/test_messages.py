@@ -64,7 +64,7 @@ def test_an_answer_that_was_a_call_may_come_back_without_content():
     talk = [USER, {"role": "assistant", "content": None, "refusal": None, "tool_calls": [call]}]
     result = {"role": "tool", "content": "42", "tool_call_id": "c1"}
 
-    told = chat(messages=[*talk, result])["messages"]
+    told = chat(WITH_TOOLS, messages=[*talk, result])["messages"]
 
     assert told[1] == {"role": "assistant", "content": "", "tool_calls": [call]}
     assert told[2] == result
@@ -79,6 +79,15 @@ def test_a_model_without_tools_says_so(name):
     assert (refused.code_here, refused.param) == ("no_tools", name)
 
 
+def test_a_model_without_tools_is_told_of_no_call_that_its_template_would_drop():
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    asked = {"role": "assistant", "content": "", "tool_calls": [call]}
+    result = {"role": "tool", "content": "42", "tool_call_id": "c1"}
+
+    assert refusal(chat, messages=[USER, asked]).param == "messages[1].tool_calls"
+    assert refusal(chat, messages=[USER, result]).param == "messages[1]"
+
+
 @pytest.mark.parametrize("name", ["functions", "function_call"])
 def test_the_old_form_of_tools_is_refused(name):
     assert refusal(chat, **{name: []}).code_here == "no_tools"
@@ -91,11 +100,34 @@ def test_a_model_with_tools_gets_them():
     assert asked["tool_choice"] == "required"
 
 
+def test_a_function_that_is_named_is_the_only_tool_that_the_engine_hears_of():
+    other = {"type": "function", "function": {"name": "other"}}
+    named = {"type": "function", "function": {"name": "other"}}
+
+    asked = chat(WITH_TOOLS, tools=[TOOL, other], tool_choice=named, parallel_tool_calls=False)
+
+    assert (asked["tools"], asked["tool_choice"], asked["parallel_tool_calls"]) == ([other], "required", False)
+
+
+@pytest.mark.parametrize("wanted", ["required", {"type": "function", "function": {"name": "absent"}}])
+def test_a_call_of_a_tool_that_is_not_there_is_refused(wanted):
+    with pytest.raises(Refused, match="tools"):
+        chat(WITH_TOOLS, tool_choice=wanted)
+    if isinstance(wanted, dict):
+        with pytest.raises(Refused, match="tool_choice"):
+            chat(WITH_TOOLS, tools=[TOOL], tool_choice=wanted)
+
+
+def test_without_tools_nothing_about_them_goes_to_the_engine():
+    assert chat(WITH_TOOLS, tool_choice="auto", parallel_tool_calls=False) == chat(WITH_TOOLS)
+
+
 @pytest.mark.parametrize(
     "value",
     [
         [],
         "x",
+        [TOOL, TOOL],
         [TOOL] * 65,
         [{"type": "web_search"}],
         [{"type": "function", "function": {"name": "a b"}}],

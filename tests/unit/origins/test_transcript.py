@@ -224,3 +224,30 @@ def test_an_error_of_any_shape_can_be_told(error):
 
     assert status == 400
     assert told["type"] == "invalid_request_error"
+
+
+def called(index: int, arguments: str, finish=None) -> bytes:
+    call = {"index": index, "function": {"name": "look", "arguments": arguments}}
+    return event({**CHUNK, "choices": [{"finish_reason": finish, "index": 0, "delta": {"tool_calls": [call]}}]})
+
+
+def test_calls_beyond_the_first_are_left_out_where_one_was_asked_for():
+    told = Transcript("chat", fingerprint="f", must_call=True, calls_once=True)
+
+    events = [
+        told.told(one) for one in (called(0, '{"a":'), called(0, "1}"), called(1, '{"b'), said(None, "tool_calls"))
+    ]
+
+    assert [bool(one) for one in events] == [True, True, False, True]
+    assert b'\\"b' not in b"".join(events)
+    assert told.is_sound
+
+
+@pytest.mark.parametrize(("arguments", "is_sound"), [('{"a":1}', True), ('{"a":', False), ("", False)])
+def test_an_answer_whose_calls_have_no_whole_arguments_is_not_sound(arguments, is_sound):
+    told = Transcript("chat", fingerprint="f")
+
+    for one in (called(0, "{}"), called(1, arguments[:3]), called(1, arguments[3:]), said(None, "tool_calls")):
+        told.told(one)
+
+    assert told.is_sound is is_sound

@@ -2,42 +2,97 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from foretold.errors import ModelError
+from foretold.errors import ConfigError, ModelError
+from foretold.models.library import abilities
 from foretold.models.library.gguf import BadGguf, Header
 from foretold.models.manifest import KV_BYTES, Manifest
 from foretold.models.memory import memory_bytes
 
-# The interpreter, the engine's own tables, and its buffers for a batch of 64 tokens.
-_BASE_BYTES = 24_000_000
+_IN_BLOCK = 32
+# Measured (bench/predicted.py): the interpreter and the engine; its tables of a word of the vocabulary, once and for each
+# slot; which tokens each of a batch of 64 may look at; numbers it computes with, in widths of the model.
+_BASE_BYTES = 16_000_000
+_WORD_BYTES = 300
+_SLOT_WORD_BYTES = 16
 _BATCH = 64
+_MASK_BYTES = 5
 _FLOAT_BYTES = 4
-_BUFFERS_OF_WIDTH = 16
+_BUFFERS_OF_WIDTH = 11
+
+
+class Takes(NamedTuple):
+    """Private memory of a process: at all, and for a token of context, as a manifest says it."""
+
+    fixed_bytes: int
+    token_bytes: int
+
+
+def predicted(header: Header, *, k: str, v: str, parallel: int) -> Takes:
+    """What a model takes.  Raises BadGguf where the header doesn't say.
+
+    One that makes vectors works on a whole input at once, so its buffers grow with the context; it looks at one input
+    at a time, so they don't grow with `parallel`.
+    """
+    _check_kept(header, k=k, v=v)
+    if not abilities.embeds(header):
+        return Takes(fixed_bytes(header, parallel=parallel), token_bytes(header, k=k, v=v))
+    keeps_tokens = not abilities.is_encoder(header)
+    kept_bytes = token_bytes(header, k=k, v=v) * parallel if keeps_tokens else 0
+    return Takes(_tables_bytes(header, parallel=parallel), _buffer_bytes(header) + kept_bytes)
 
 
 def token_bytes(header: Header, *, k: str, v: str) -> int:
-    """What the engine keeps in memory for each token of context.  Raises BadGguf where the header doesn't say."""
+    """What the engine needs in memory for each token of context.  Raises BadGguf where the header doesn't say."""
     layers = _whole(header, "block_count")
     heads = header.own("attention.head_count")
     kv_heads = header.own("attention.head_count_kv")
-    width = _whole(header, "embedding_length")
-    some_heads = max(_each(heads, layers), default=0)
+    key, value = _lengths(header)
+    total_heads = sum(_each(heads if kv_heads is None else kv_heads, layers))
+    return round(total_heads * (key * KV_BYTES[k] + value * KV_BYTES[v])) + _BATCH * _MASK_BYTES
+
+
+def _lengths(header: Header) -> tuple[int, int]:
+    """Of a key and of a value."""
+    layers, width = _whole(header, "block_count"), _whole(header, "embedding_length")
+    some_heads = max(_each(header.own("attention.head_count"), layers), default=0)
     head_width = width // some_heads if some_heads else 0
     key = header.own("attention.key_length") or head_width
     value = header.own("attention.value_length") or head_width
     if not isinstance(key, int) or not isinstance(value, int):
         raise BadGguf("its header gives the length of keys and values as something else than whole numbers")
-    total_heads = sum(_each(heads if kv_heads is None else kv_heads, layers))
-    return max(1, round(total_heads * (key * KV_BYTES[k] + value * KV_BYTES[v])))
+    return key, value
 
 
-def fixed_bytes(header: Header) -> int:
+def _check_kept(header: Header, *, k: str, v: str) -> None:
+    """Raises ConfigError for a type that the engine can't keep this model's context in."""
+    for kind, length in zip((k, v), _lengths(header), strict=True):
+        if kind not in ("f32", "f16", "bf16") and length % _IN_BLOCK:
+            raise ConfigError(
+                f"context can't be kept as {kind}: that takes keys and values in blocks of {_IN_BLOCK}, and this model's"
+                f" are {length} long; keep it as f16"
+            )
+
+
+def fixed_bytes(header: Header, *, parallel: int) -> int:
     """What its process takes beside weights and context."""
+    return _tables_bytes(header, parallel=parallel) + _BATCH * _buffer_bytes(header)
+
+
+def _tables_bytes(header: Header, *, parallel: int) -> int:
+    return _BASE_BYTES + _words(header) * (_WORD_BYTES + _SLOT_WORD_BYTES * parallel)
+
+
+def _buffer_bytes(header: Header) -> int:
+    """What the engine computes with, for each token of a batch."""
+    return _FLOAT_BYTES * (_words(header) + _BUFFERS_OF_WIDTH * _whole(header, "embedding_length"))
+
+
+def _words(header: Header) -> int:
+    """Of its vocabulary."""
     vocabulary = header.values.get("tokenizer.ggml.tokens", ())
-    words = vocabulary.length if hasattr(vocabulary, "length") else len(vocabulary)
-    width = _whole(header, "embedding_length")
-    return _BASE_BYTES + _BATCH * _FLOAT_BYTES * (words + _BUFFERS_OF_WIDTH * width)
+    return int(vocabulary.length if hasattr(vocabulary, "length") else len(vocabulary))
 
 
 def check_fits(manifest: Manifest, *, there_bytes: int | None = None) -> None:

@@ -10,16 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from foretold.errors import ConfigError, ModelError
-from foretold.models.library import budget
+from foretold.models.library import abilities, budget
 from foretold.models.library.document import check_name
 from foretold.models.library.gguf import FIRST_BYTES, BadGguf, Header, NeedsMore, read_header
 from foretold.models.manifest import File, Manifest
 
 _SPLIT = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.gguf")
 _CONTEXT = 2048
+_LEAST_CONTEXT = 256
 _MAX_TOKENS = 512
 _PARALLEL = 2
-_NO_TEXT_MODELS = frozenset({"clip", "bert", "nomic-bert", "jina-bert-v2", "t5encoder", "wavtokenizer-dec"})
+_NEITHER = frozenset({"clip", "t5encoder", "wavtokenizer-dec"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,17 +93,22 @@ def described(headers: Sequence[Header], files: Sequence[File], said: Said) -> M
     context = said.context or min(_CONTEXT, trained or _CONTEXT)
     if trained and context > trained:
         raise ConfigError(f"--context is {context}, and the model was made for {trained}")
-    chats = said.chat_template is not None or bool(first.values.get("tokenizer.chat_template"))
+    if abilities.embeds(first) and 0 < trained < _LEAST_CONTEXT:
+        raise BadGguf(f"it makes vectors of at most {trained} tokens: {_LEAST_CONTEXT} are the least here")
+    able = abilities.capabilities(first, chat_template=said.chat_template, said=said.capabilities)
+    parallel = said.parallel or _PARALLEL
+    context = max(_LEAST_CONTEXT, context)
+    takes = budget.predicted(first, k=said.kv, v=said.kv, parallel=parallel)
     return Manifest(
         name=check_name(said.name or _name_from(files[0].name)),
         files=tuple(files),
         licence=said.licence or str(first.values.get("general.license") or "unknown")[:200],
-        capabilities=frozenset(said.capabilities or (["chat", "completion"] if chats else ["completion"])),
+        capabilities=able,
         languages=said.languages or _languages(first),
-        fixed_bytes=budget.fixed_bytes(first),
-        token_bytes=budget.token_bytes(first, k=said.kv, v=said.kv),
-        context=max(256, context),
-        parallel=said.parallel or _PARALLEL,
+        fixed_bytes=takes.fixed_bytes,
+        token_bytes=takes.token_bytes,
+        context=context,
+        parallel=parallel,
         max_tokens=said.max_tokens or _MAX_TOKENS,
         cache_type_k=said.kv,
         cache_type_v=said.kv,
@@ -125,8 +131,9 @@ def check_runs(header: Header) -> None:
     """Raises BadGguf for a file of something that the engine can't answer with."""
     if not header.architecture:
         raise BadGguf("its header names no architecture: it is no model")
-    if header.architecture in _NO_TEXT_MODELS:
-        raise BadGguf(f"it is a model of kind {header.architecture!r}, which writes no text")
+    if header.architecture in _NEITHER:
+        raise BadGguf(f"it is a model of kind {header.architecture!r}, which writes no text and gives no vectors")
+    abilities.embeds(header)
     if not knows(header.architecture):
         raise BadGguf(f"the engine here knows no models of kind {header.architecture[:60]!r}: a newer one may")
 
