@@ -25,9 +25,12 @@ _QUIET_WITHIN_S = 10.0
 
 
 class Server:
-    """A process and its children until `stop`.  Ours print their address as a JSON line; others are given it as `url`."""
+    """A process and its children until `stop`.  Ours print their address as a JSON line; others are given it as `url`.
 
-    def __init__(self, name: str, command: Sequence[str], folder: Path, *, core: int, url: str = ""):
+    `core` is the one it is kept on, None for any.
+    """
+
+    def __init__(self, name: str, command: Sequence[str], folder: Path, *, core: int | None, url: str = ""):
         self.name = name
         self._printed = folder / f"{name}.out"
         self._told = folder / f"{name}.err"
@@ -42,7 +45,7 @@ class Server:
                 cwd=folder,
                 env={**settings, "PYTHONPATH": sources},
                 # Before the process has threads, so that all of them get it.
-                preexec_fn=lambda: os.sched_setaffinity(0, {core}),
+                preexec_fn=None if core is None else lambda: os.sched_setaffinity(0, {core}),
             )
         self.url = self._listening(url) if url else self._address()
 
