@@ -9,6 +9,7 @@ from pathlib import Path
 
 from foretold import languages
 from foretold.config.checking import is_loopback
+from foretold.config.models import ModelSettings
 from foretold.config.settings import Config, RouteSettings, TierSettings, UpstreamSettings
 from foretold.config.values import Secret
 from foretold.contract.freshness import Lifetimes
@@ -26,6 +27,7 @@ from foretold.models.process import PROGRAM
 from foretold.node import Node
 from foretold.observe.counters import Counters
 from foretold.origins.chain import Chain
+from foretold.origins.engine_call import Patience
 from foretold.origins.local import LocalOrigin
 from foretold.origins.predict import TextPredictions
 from foretold.origins.renamed import Renamed
@@ -130,7 +132,12 @@ def origins_of(models: LocalModels) -> dict[str, LocalOrigin]:
 
 def origin_of(model: LocalModel, pool: Pool) -> LocalOrigin:
     """A model in one revision, which later queries may find replaced by another."""
-    return LocalOrigin(model.host, model.manifest, slots=PoolSlots(pool, model.which))
+    slots = PoolSlots(pool, model.which)
+    return LocalOrigin(model.host, model.manifest, slots=slots, patience=patience_of(model.settings))
+
+
+def patience_of(settings: ModelSettings) -> Patience:
+    return Patience(first_s=settings.silence, idle_s=settings.silence)
 
 
 def scope_of(config: Config, secret: bytes) -> Scope:

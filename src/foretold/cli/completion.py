@@ -71,7 +71,7 @@ def library_names(ctx: click.Context, param: click.Parameter, incomplete: str) -
 
     named = [origin.name for origin in Kept(models_folder()).origins()]
     with contextlib.suppress(ConfigError):
-        named += [model.name for model in read_config(None).models if model.source != "bundled"]
+        named += [model.name for model in read_config(None).models if model.is_of_a_library]
     return _beginning_with(incomplete, sorted(set(named)))
 
 

@@ -205,8 +205,8 @@ def _meant(name: str, address: str, config: Config) -> tuple[Address, str, Trust
     if address:
         return address_of(address), check_name(name), Trust("", config.library.trusted)
     settings = next((model for model in config.models if model.name == name), None)
-    if settings is None or settings.source == "bundled":
-        why = "comes with this program" if settings is not None else "is no model of the settings"
+    if settings is None or not settings.is_of_a_library:
+        why = "is of no library" if settings is not None else "is no model of the settings"
         raise ConfigError(f"{name!r} {why}: name the library it is in, such as s3://BUCKET/PREFIX")
     place = place_of(settings, config.library)
     return place.address, place.name, place.trust
@@ -215,7 +215,7 @@ def _meant(name: str, address: str, config: Config) -> tuple[Address, str, Trust
 def _origin(name: str, config: Config) -> Origin:
     """The model of that name that is here: the settings' one, else the one that came last."""
     origins = Kept(models_folder()).origins()
-    settings = next((model for model in config.models if model.name == name and model.source != "bundled"), None)
+    settings = next((model for model in config.models if model.name == name and model.is_of_a_library), None)
     if settings is not None:
         place = place_of(settings, config.library)
         found = [o for o in origins if (o.address, o.name) == (str(place.address), place.name)]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import ipaddress
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
+from foretold.config.engines import Fail, check_models
 from foretold.config.fields import CREDENTIALS, FOREIGN_CREDENTIALS
 from foretold.config.settings import Config, RouteSettings, TierSettings
 from foretold.errors import ConfigError
@@ -15,8 +16,6 @@ from foretold.languages import INSTALL, is_installed
 TIERS_IN_ORDER = ("memory", "disk", "cloudflare_kv")
 OF_KV = ("account_id", "namespace_id", "token", "url", "deadline", "read_purges", "believe_purges")
 _DEFAULTS = {f.name: f.default for f in dataclasses.fields(TierSettings)}
-
-Fail = Callable[[tuple[str | int, ...], str], ConfigError]
 
 
 def check(config: Config, fail: Fail) -> None:
@@ -36,7 +35,8 @@ def check(config: Config, fail: Fail) -> None:
     if len(config.upstreams) > 1 and not config.routes:
         several = " and ".join(u.name for u in config.upstreams)
         raise fail(("upstreams",), f"which models go to {several}? say so in [[routes]]")
-    _check_models(config, fail)
+    check_models(config, fail)
+    _check_library(config, fail)
     overlap = {u.name for u in config.upstreams} & {m.name for m in config.models}
     if overlap:
         raise fail(("models", min(overlap)), "an upstream has the same name: a fallback could mean either")
@@ -93,21 +93,7 @@ def _check_tiers(config: Config, fail: Fail) -> None:
             raise fail(place, "`limit` is missing: how many bytes it may hold, its own overhead counted")
 
 
-def _check_models(config: Config, fail: Fail) -> None:
-    for model in config.models:
-        place = ("models", model.name)
-        if model.reproducible and (model.parallel or 1) > 1:
-            raise fail((*place, "parallel"), "a reproducible model makes one answer at a time: leave it out, or set 1")
-        if model.source == "bundled":
-            if model.revision or model.model:
-                which = "revision" if model.revision else "model"
-                raise fail((*place, which), "the bundled model has none: it says which model of a library is meant")
-        elif not model.revision and not config.library.trusted:
-            raise fail(
-                place,
-                f"who vouches for it? set `revision`, which `foretold models show {model.model or model.name}"
-                f" {model.source}` tells, or library.trusted to the keys of those who may sign",
-            )
+def _check_library(config: Config, fail: Fail) -> None:
     library = config.library
     if bool(library.access_key) != bool(library.secret_key):
         missing = "secret_key" if library.access_key else "access_key"

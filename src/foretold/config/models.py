@@ -11,15 +11,27 @@ from foretold.config.tables import setting
 @dataclass(frozen=True, kw_only=True)
 class ModelSettings:
     name: str
+    engine: str = setting(
+        v.choice("gguf", "command", "python"),
+        "gguf",
+        "what runs it: the engine of this node, or a program or a Python function of yours",
+        shown='"gguf"',
+    )
     source: str = setting(
         v.model_source,
         "bundled",
-        "where its weights come from: with this program, or from a library at s3://, r2:// or file://",
+        "gguf: where its weights come from: with this program, or from a library at s3://, r2:// or file://",
         shown='"bundled"',
     )
-    model: str = setting(v.maybe_text, "", "what the library calls it; by default the same", shown='"smollm2-135m"')
+    model: str = setting(
+        v.maybe_text, "", "what the library, or the program, calls it; by default the same", shown='"smollm2-135m"'
+    )
     revision: str = setting(
-        v.revision, "", "the digest of its manifest in the library: no other is run", shown=f'"{"0" * 64}"'
+        v.text,
+        "",
+        "the digest of its manifest in the library: no other is run; of a model of yours what you call it, which is part "
+        "of every key: change it when the model changes",
+        shown=f'"{"0" * 64}"',
     )
     context: int | None = setting(
         v.number(256, 10_000_000),
@@ -70,6 +82,45 @@ class ModelSettings:
     queue: int = setting(
         v.number(1, 100_000), 64, "how many may wait for it; more are told 429 and to come later", shown="64"
     )
+    command: tuple[str, ...] = setting(
+        v.texts,
+        (),
+        "command: the program and its arguments; {port} or {socket} stands for where it is to listen",
+        shown='["llama-server", "-m", "/srv/qwen.gguf", "--port", "{port}"]',
+    )
+    callable: str = setting(v.callable_name, "", "python: the function that answers", shown='"answers:reply"')
+    path: str = setting(v.maybe_text, "", "python: the folder that its module lies in", shown='"/srv/answers"')
+    environment: tuple[tuple[str, str | v.Secret], ...] = setting(
+        v.environment,
+        (),
+        "command, python: variables that it gets; no others but PATH and the locale's",
+        shown='{ CUDA_VISIBLE_DEVICES = "0" }',
+    )
+    memory: int | None = setting(
+        v.size(least_bytes=2**20), None, "command, python: what it takes at most, as you predict it", shown='"6 GiB"'
+    )
+    capabilities: tuple[str, ...] = setting(
+        v.capabilities, (), "command, python: chat, completion, tools; by default chat", shown='["chat", "completion"]'
+    )
+    languages: tuple[str, ...] = setting(v.texts, (), "command, python: those it knows", shown='["en", "vi"]')
+    ready: str = setting(v.maybe_text, "", "command: the path that answers 200 once it serves", shown='"/health"')
+    load_timeout: float = setting(
+        v.duration(least_s=0.1, most_s=86_400), 120.0, "how long loading may take", shown='"120 s"'
+    )
+    silence: float = setting(
+        v.duration(least_s=0.1, most_s=3600),
+        60.0,
+        "how long it may give no sign of life while it answers; then it is taken for hung, and started anew",
+        shown='"60 s"',
+    )
+
+    @property
+    def is_bundled(self) -> bool:
+        return self.engine == "gguf" and self.source == "bundled"
+
+    @property
+    def is_of_a_library(self) -> bool:
+        return self.engine == "gguf" and self.source != "bundled"
 
 
 @dataclass(frozen=True, kw_only=True)

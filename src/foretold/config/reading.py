@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from foretold.config import values
-from foretold.config.checking import Fail, check
+from foretold.config.checking import check
+from foretold.config.engines import Fail
 from foretold.config.settings import Config
 from foretold.errors import ConfigError
 
@@ -22,6 +23,7 @@ Settings = TypeVar("Settings")
 _NEVER_SHOWN = (
     values.secret,
     values.headers,
+    values.environment,
     values.api_key_digest,
     values.address,
     values.maybe_address,

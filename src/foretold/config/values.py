@@ -231,6 +231,33 @@ def revision(value: Any) -> str:
     return value
 
 
+def callable_name(value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch(
+        r"(?:[^\W\d]\w*\.)*[^\W\d]\w*:(?:[^\W\d]\w*\.)*[^\W\d]\w*", value
+    ):
+        raise ValueError('give a module and a function of it, such as "answers:reply"')
+    return value
+
+
+def environment(value: Any) -> tuple[tuple[str, str | Secret], ...]:
+    """Names and values of variables; a value that is a secret comes from outside as every secret does."""
+    if not isinstance(value, dict) or not all(isinstance(v, (str, dict)) for v in value.values()):
+        raise ValueError('give a table of texts, such as { CUDA_VISIBLE_DEVICES = "0" }')
+    wrong = next((name for name in value if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)), None)
+    if wrong is not None:
+        raise ValueError(f"{wrong!r} is no name of a variable: give letters, digits and _")
+    if any("\0" in v for v in value.values() if isinstance(v, str)):
+        raise ValueError("give values without NUL characters")
+    return tuple((name, v if isinstance(v, str) else secret(v)) for name, v in value.items())
+
+
+def capabilities(value: Any) -> tuple[str, ...]:
+    able = texts(value)
+    if not set(able) <= {"chat", "completion", "tools"} or not {"chat", "completion"} & set(able):
+        raise ValueError("give chat, completion, or both, and perhaps tools")
+    return able
+
+
 def public_key(value: Any) -> str:
     """`ed25519:` and 32 bytes as base64."""
     scheme, _, encoded = value.partition(":") if isinstance(value, str) else ("", "", "")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from foretold.config import values as v
-from foretold.config.checking import Fail
+from foretold.config.engines import Fail
 from foretold.config.reading import load_as, read_text
 from foretold.config.tables import setting, table
 from foretold.deploy.assets import WORKER_FIRST

@@ -45,12 +45,14 @@ def model_files(world: World) -> Notes:
     models = models_of(world.config)
     if not models:
         yield skipped("no model runs on this node")
-    bundled = [model.name for model in models if model.source == "bundled"]
+    bundled = [model.name for model in models if model.is_bundled]
     if bundled:
         yield from _bundled(bundled, world)
     for settings in models:
-        if settings.source != "bundled":
+        if settings.is_of_a_library:
             yield from _of_a_library(settings, world.config, world)
+        elif not settings.is_bundled:
+            yield _of_an_own_engine(settings, world)
 
 
 def _bundled(names: Sequence[str], world: World) -> Iterator[Note]:
@@ -86,6 +88,20 @@ def _of_a_library(settings: ModelSettings, config: Config, world: World) -> Iter
             yield fault(f"{settings.name}: {file.name} is not whole here: {damage}", pull)
             return
     yield ok(f"{settings.name}: {manifest.size_bytes / 1e6:.1f} MB, SHA-256 as it should be")
+
+
+def _of_an_own_engine(settings: ModelSettings, world: World) -> Note:
+    """Whether what the settings name is here; it is not run."""
+    if settings.engine == "command":
+        program = settings.command[0]
+        if shutil.which(program, path=world.environ.get("PATH")) is None:
+            return fault(f"{settings.name}: there is no program {program!r} on this machine", "give its whole path")
+        return ok(f"{settings.name}: its program {program!r} is here")
+    module = settings.callable.partition(":")[0].split(".")[0]
+    here = Path(settings.path or ".")
+    if settings.path and not any((here / name).exists() for name in (module, f"{module}.py")):
+        return fault(f"{settings.name}: {here} has no module {module!r}", "set `path` to the folder that it lies in")
+    return ok(f"{settings.name}: its function is {settings.callable}")
 
 
 def engine(world: World) -> Notes:

@@ -39,7 +39,7 @@ class Choices:
 
     def of(self, settings: ModelSettings) -> Choice | None:
         """What was promoted for a model, if it still counts: settings that pin a revision, or name another source, win."""
-        if settings.source == "bundled" or settings.revision:
+        if not settings.is_of_a_library or settings.revision:
             return None
         try:
             choice = self._read().get(settings.name)

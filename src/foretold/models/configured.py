@@ -11,10 +11,11 @@ from foretold.config.models import ModelSettings
 from foretold.config.settings import Config
 from foretold.errors import ConfigError, OriginReplaced
 from foretold.models.host import Host
+from foretold.models.launch import Own
 from foretold.models.manifest import SMOLLM2, Manifest
 from foretold.models.memory import pool_bytes
 from foretold.models.pool import Member, Pool
-from foretold.models.process import PROGRAM
+from foretold.models.process import OWN_PROGRAMS, PROGRAM
 from foretold.models.tally import Tally
 
 
@@ -23,6 +24,13 @@ class Weights(NamedTuple):
 
     manifest: Manifest
     file: Path
+
+
+# Of a model whose settings don't say it, and which has no manifest that does.
+_PARALLEL = 2
+_MAX_TOKENS = 512
+# Beyond its time-out: whoever watches a program says better than its host why it did not begin.
+_OWN_WORDS_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +126,41 @@ def limited(manifest: Manifest, settings: ModelSettings) -> Manifest:
     )
 
 
+def own_manifest(settings: ModelSettings) -> Manifest:
+    """The promise of a model that an engine of the settings runs: all of it stands there."""
+    assert settings.context is not None
+    assert settings.memory is not None
+    return Manifest(
+        name=settings.name,
+        files=(),
+        licence="",
+        capabilities=frozenset(settings.capabilities or ("chat",)),
+        languages=settings.languages,
+        fixed_bytes=settings.memory,
+        token_bytes=0,
+        context=settings.context,
+        parallel=1 if settings.reproducible else settings.parallel or _PARALLEL,
+        max_tokens=settings.max_tokens or min(_MAX_TOKENS, settings.context),
+        engine=settings.engine,
+        given_revision=settings.revision,
+    )
+
+
+def own_of(settings: ModelSettings) -> Own | None:
+    """What the program of such an engine is told."""
+    if settings.engine == "gguf":
+        return None
+    return Own(
+        command=settings.command,
+        ready=settings.ready or "/health",
+        load_s=settings.load_timeout,
+        callable=settings.callable,
+        path=str(Path(settings.path).expanduser().absolute()) if settings.path else "",
+        environment=tuple((name, v if isinstance(v, str) else v.text) for name, v in settings.environment),
+        asks_for=settings.model or settings.name,
+    )
+
+
 def local_models_of(
     config: Config, weights: Mapping[str, Weights], run_folder: Path, *, program: Sequence[str] = PROGRAM
 ) -> LocalModels:
@@ -137,10 +180,12 @@ def local_models_of(
             found.manifest,
             found.file,
             run_folder,
-            program=program,
+            program=OWN_PROGRAMS.get(settings.engine, program),
             threads=settings.threads or None,
             count_here=count_here,
             tally=tallies.setdefault(settings.name, Tally()),
+            own=own_of(settings),
+            load_s=settings.load_timeout + (_OWN_WORDS_S if settings.engine == "command" else 0),
         )
 
     tallies: dict[str, Tally] = {}
@@ -162,5 +207,5 @@ def member_of(settings: ModelSettings, manifest: Manifest, host: Host, *, is_onl
         queue=settings.queue,
         keep_alive_s=settings.keep_alive,
         is_pinned=settings.pin,
-        starts_first=settings.keep_alive != 0 and (settings.source == "bundled" or is_only),
+        starts_first=settings.keep_alive != 0 and (settings.is_bundled or is_only),
     )

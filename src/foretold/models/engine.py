@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import importlib
-import json
 import os
 import resource
 import signal
@@ -18,8 +17,9 @@ import sys
 import time
 from importlib import metadata
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
+from foretold.models.handshake import drop_inherited_files, keep_stdout_to_ourselves, tell
 from foretold.models.launch import Launch, launch_of
 
 _PR_SET_PDEATHSIG = 1
@@ -33,19 +33,19 @@ _ERRORS_ONLY = 1
 
 def main() -> None:
     began_s = time.monotonic()
-    _drop_inherited_files()
-    answers = _keep_stdout_to_ourselves()
+    drop_inherited_files()
+    answers = keep_stdout_to_ourselves()
     launch = launch_of(sys.stdin.buffer.readline())
     confine(launch)
     try:
         server = load(launch)
     except ImportError as e:
-        _tell(answers, {"failed": f"the engine cannot be imported ({e}): pip install xllamacpp"})
+        tell(answers, {"failed": f"the engine cannot be imported ({e}): pip install xllamacpp"})
         return
     except (RuntimeError, ValueError, MemoryError) as e:
-        _tell(answers, {"failed": str(e) or type(e).__name__})
+        tell(answers, {"failed": str(e) or type(e).__name__})
         return
-    _tell(
+    tell(
         answers,
         {
             "ready": True,
@@ -181,26 +181,6 @@ def _lowered(limit: int, wanted_bytes: int) -> tuple[int, int]:
     hard = resource.getrlimit(limit)[1]
     lowered = wanted_bytes if hard == resource.RLIM_INFINITY else min(wanted_bytes, hard)
     return lowered, lowered
-
-
-def _drop_inherited_files() -> None:
-    """Whatever the node had open stays out of native code's reach: event loops differ in what they let through.
-
-    uvloop passed on the store of kept answers, open for writing.
-    """
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-
-
-def _keep_stdout_to_ourselves() -> BinaryIO:
-    """Our line to the node; whatever else is printed in this process goes to stderr."""
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    return answers
-
-
-def _tell(answers: BinaryIO, line: dict[str, Any]) -> None:
-    answers.write(json.dumps(line).encode() + b"\n")
-    answers.flush()
 
 
 if __name__ == "__main__":

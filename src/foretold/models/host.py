@@ -7,16 +7,17 @@ import os
 import random
 import secrets
 import shutil
+import socket
 import stat
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from foretold.errors import ModelError
 from foretold.models.blobs import why_not_whole
-from foretold.models.launch import Launch
+from foretold.models.launch import Launch, Own
 from foretold.models.manifest import File, Manifest
 from foretold.models.process import PROGRAM, EngineProcess
 from foretold.models.restarts import Restarts
@@ -30,11 +31,17 @@ GRACE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """Where a running engine is asked, and with which key; another after each start."""
+    """Where a running engine is asked, and with which key; another after each start.
+
+    A program that takes no unix socket listens on a `port` of loopback; one that isn't our engine is asked for a model
+    by its own name, `asks_for`.
+    """
 
     socket: Path
     api_key: str = field(repr=False)
     pid: int
+    port: int = 0
+    asks_for: str = ""
 
 
 class Host:
@@ -49,6 +56,7 @@ class Host:
         threads: int | None = None,
         count_here: Callable[[], int] = lambda: 1,
         tally: Tally | None = None,
+        own: Own | None = None,
         program: Sequence[str] = PROGRAM,
         load_s: float = LOAD_S,
         grace_s: float = GRACE_S,
@@ -58,7 +66,8 @@ class Host:
     ):
         """`weights` is the model's file, or the first of several that lie beside each other by their names; `folder`,
         of this user alone, takes the socket and is made where there is none.  `count_here` says how many models share
-        the machine when it loads; where no `threads` are given, they share the cores too.  `tally` counts what happens.
+        the machine when it loads; where no `threads` are given, they share the cores too.  `tally` counts what happens; `own`
+        is what the settings say of an engine that they name.
         """
         self.manifest = manifest
         self._weights = weights
@@ -67,6 +76,7 @@ class Host:
         self._count_here = count_here
         self._tally = Tally() if tally is None else tally
         self._has_failed = False
+        self._own = own
         self._program = program
         self._load_s = load_s
         self._grace_s = grace_s
@@ -162,7 +172,8 @@ class Host:
             # Cancelled or failed: either way nobody else knows of this process.
             await process.stop(grace_s=0)
             raise
-        door = Door(Path(launch.socket), launch.api_key, process.pid)
+        own = launch.own or Own()
+        door = Door(Path(launch.socket), launch.api_key, process.pid, own.port, own.asks_for)
         self._running = (process, door)
         self._tally.restarts += self._has_failed
         self._has_failed = False
@@ -215,6 +226,7 @@ class Host:
             threads=self._threads,
             residents=max(1, self._count_here()),
             embeds=manifest.embeds,
+            own=placed(self._own) if self._own is not None else None,
         )
 
     def _socket(self) -> Path:
@@ -231,6 +243,15 @@ class Host:
                 f"the path of its socket in {folder} is longer than {LONGEST_SOCKET_PATH} bytes: set TMPDIR shorter"
             )
         return folder / name
+
+
+def placed(own: Own) -> Own:
+    """With a free port of loopback, if its program is to listen on one."""
+    if not any("{port}" in word for word in own.command):
+        return own
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return replace(own, port=free.getsockname()[1])
 
 
 def _make_private(folder: Path) -> None:

@@ -7,6 +7,23 @@ from dataclasses import asdict, dataclass, field
 import orjson
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Own:
+    """A program or a callable of whoever runs the node, as the settings name it (engines `command` and `python`).
+
+    `port` is the one that a program listens on which takes no unix socket; 0 for none.  `environment` may hold secrets.
+    """
+
+    command: tuple[str, ...] = ()
+    ready: str = ""
+    load_s: float = 0.0
+    callable: str = ""
+    path: str = ""
+    environment: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    asks_for: str = ""
+    port: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Launch:
     """`parent_pid` is the process whose death ends this one; `threads` None leaves the count to the machine.
@@ -28,10 +45,16 @@ class Launch:
     threads: int | None = None
     residents: int = 1
     embeds: bool = False
+    own: Own | None = None
 
     def line(self) -> bytes:
         return orjson.dumps(asdict(self)) + b"\n"
 
 
 def launch_of(line: bytes) -> Launch:
-    return Launch(**orjson.loads(line))
+    told = orjson.loads(line)
+    own = told.pop("own", None)
+    if own is not None:
+        own["command"] = tuple(own["command"])
+        own["environment"] = tuple((name, value) for name, value in own["environment"])
+    return Launch(**told, own=Own(**own) if own is not None else None)

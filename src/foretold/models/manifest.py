@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from foretold.contract.canonical import canonical
 
@@ -34,7 +34,8 @@ class Manifest:
     is answers made at once.  `max_tokens` limits an answer whose request sets no limit, and counts as given in the
     request (rule R3).  `fixed_bytes` and `token_bytes` predict private memory: at all, and for a token of context, of
     each slot where the model writes text.  `trained_context` is how many tokens the model was made for; 0 where it
-    doesn't say.
+    doesn't say.  `given_revision` is what the settings call a model that has no files here, because an engine of theirs
+    runs it.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Manifest:
     cache_type_v: str = "f16"
     chat_template: str | None = None
     trained_context: int = 0
+    given_revision: str = ""
 
     @property
     def size_bytes(self) -> int:
@@ -92,7 +94,7 @@ def revision(manifest: Manifest) -> str:
     Its own limit of an answer is in it, as a request's would be in the key.  The engine's build is not, nor what only
     changes how many are answered at once.
     """
-    promise = {
+    promise: dict[str, Any] = {
         "files": [list(file) for file in manifest.files],
         "template": manifest.chat_template,
         "engine": manifest.engine,
@@ -100,6 +102,8 @@ def revision(manifest: Manifest) -> str:
         "max_tokens": manifest.max_tokens,
         "kv": [manifest.cache_type_k, manifest.cache_type_v],
     }
+    if manifest.given_revision:
+        promise["given"] = manifest.given_revision
     return hashlib.sha256(canonical(promise)).hexdigest()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import re
 import signal
@@ -20,9 +21,18 @@ from foretold.errors import ModelError
 from foretold.models.launch import Launch
 
 PROGRAM = ("-m", "foretold.models.engine")
+# Of an engine that the settings name, by its kind.
+OWN_PROGRAMS = {
+    "command": ("-m", "foretold.models.command_engine"),
+    "python": ("-m", "foretold.models.python_engine"),
+}
+# What a line of stderr begins with that whoever runs the node is to read; it holds no text of a query.
+FAULT = "foretold-fault: "
+_log = logging.getLogger("foretold")
 _INHERITED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 _LINES = 200
 _LONGEST_LINE = 1000
+_LONGEST_SHOWN = 300
 _ERROR_LINE = re.compile(r"[0-9.]+ E (.*)")
 _END_S = 1.0
 
@@ -30,11 +40,13 @@ _END_S = 1.0
 class EngineProcess:
     """Made by `spawn`; whoever has it must `stop` it, also after it died."""
 
-    def __init__(self, process: asyncio.subprocess.Process, socket: Path):
+    def __init__(self, process: asyncio.subprocess.Process, launch: Launch):
+        self._alias = launch.alias
+        self._runs_another = launch.own is not None and bool(launch.own.command)
         self.pid = process.pid
         self.engine = ""
         self._process = process
-        self._socket = socket
+        self._socket = Path(launch.socket)
         self._said: deque[str] = deque(maxlen=_LINES)
         self._listening = asyncio.create_task(self._listen())
 
@@ -55,7 +67,7 @@ class EngineProcess:
             )
         except OSError as e:
             raise ModelError(f"the engine of model {launch.alias!r} cannot be started: {e.strerror}") from None
-        run = cls(process, Path(launch.socket))
+        run = cls(process, launch)
         assert process.stdin is not None
         # Short enough for the pipe's buffer; if the process is dead already, the handshake says so.
         process.stdin.write(launch.line())
@@ -83,11 +95,13 @@ class EngineProcess:
             raise ModelError("what it said instead of its handshake is not JSON") from None
         if not told.get("ready"):
             await self._ends_within(_END_S)  # the reason is on stderr, and may still be on its way
-            raise ModelError(self._first_error() or told["failed"])
+            raise ModelError(self._first_error() or self._with_last_words(told["failed"]))
         self.engine = told["engine"]
 
     async def ended(self) -> None:
         """Returns once it is dead, reaped, and all it said is here."""
+        await self._exited()
+        self.kill()  # what it left behind would keep its pipes open
         await self._process.wait()
         # Shielded: who gives up waiting must not stop the listening for others.
         await asyncio.shield(self._listening)
@@ -102,8 +116,9 @@ class EngineProcess:
         return f"the engine was ended by {signal.Signals(-code).name}"
 
     def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
+        """Kills it and whatever it has begun: it leads a group of its own."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
 
     async def stop(self, *, grace_s: float) -> None:
         """Ends it: asked by closing its stdin, told by SIGTERM, forced by SIGKILL."""
@@ -120,6 +135,25 @@ class EngineProcess:
             self._socket.unlink(missing_ok=True)
         await self.ended()
 
+    async def _exited(self) -> None:
+        """Returns once the process itself has ended, whoever still holds its pipes."""
+        if self._process.returncode is not None:
+            return
+        try:
+            descriptor = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            return  # it is reaped already
+        except (AttributeError, OSError):  # not on every system
+            await self._process.wait()
+            return
+        loop, exited = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(descriptor, exited.set)
+        try:
+            await exited.wait()
+        finally:
+            loop.remove_reader(descriptor)
+            os.close(descriptor)
+
     async def _ends_within(self, patience_s: float) -> bool:
         try:
             async with asyncio.timeout(patience_s):
@@ -132,12 +166,26 @@ class EngineProcess:
         """Keeps the last lines of stderr, and its pipe from running full."""
         assert self._process.stderr is not None
         begun = ""
+
+        def heard(lines: Sequence[str]) -> None:
+            self._said.extend(line[:_LONGEST_LINE] for line in lines)
+            for line in lines:
+                if line.startswith(FAULT):
+                    _log.warning("model %r: %s", self._alias, line.removeprefix(FAULT)[:_LONGEST_LINE])
+
         while chunk := await self._process.stderr.read(65_536):
             *whole, begun = (begun + chunk.decode(errors="replace")).split("\n")
-            self._said.extend(line[:_LONGEST_LINE] for line in whole)
+            heard(whole)
             begun = begun[:_LONGEST_LINE]
         if begun:
-            self._said.append(begun)
+            heard([begun])
+
+    def _with_last_words(self, failed: str) -> str:
+        """Nothing was asked yet, so no line can hold a prompt."""
+        said = next((line.strip() for line in reversed(self._said) if line.strip()), None)
+        return (
+            failed if said is None or not self._runs_another else f"{failed}; it said last: {said[:_LONGEST_SHOWN]!r}"
+        )
 
     def _first_error(self) -> str | None:
         """Why a load failed: the first error is the cause, later ones only pass it on.

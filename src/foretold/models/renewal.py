@@ -34,7 +34,7 @@ class Renewal:
         if settings is None:
             raise ConfigError(f"the settings no longer have [models.{name}]: put it back, or restart the node")
         choice = None
-        if settings.source == "bundled" or settings.revision:
+        if not settings.is_of_a_library or settings.revision:
             _check_given(settings, revision)
         elif revision:
             choice = _choice(settings, revision, is_signed=False)

@@ -15,7 +15,7 @@ from foretold.errors import ForetoldError, ModelError, Untrusted
 from foretold.models import bundled, memory, room
 from foretold.models.bundled import Tell
 from foretold.models.choices import Choice, Choices
-from foretold.models.configured import Weights, limited, models_of
+from foretold.models.configured import Weights, limited, models_of, own_manifest
 from foretold.models.library import budget, places
 from foretold.models.library.shelf import Using
 from foretold.models.manifest import SMOLLM2, Manifest
@@ -57,7 +57,9 @@ async def one_of(
     settings: ModelSettings, config: Config, folder: Path, *, using: Using, tell: Tell, choice: Choice | None = None
 ) -> Weights:
     """Those of one model, in the revision that was chosen, if one was.  Raises ForetoldError."""
-    if settings.source == "bundled":
+    if settings.engine != "gguf":
+        return Weights(own_manifest(settings), Path())
+    if settings.is_bundled:
         manifest = limited(SMOLLM2, settings)
         # In a thread: a download or a hash must not keep Ctrl-C waiting.
         file = await asyncio.to_thread(bundled.ensure, SMOLLM2, folder, tell=tell)
@@ -80,7 +82,9 @@ def known(settings: ModelSettings, config: Config, folder: Path) -> Manifest | N
 
     Raises ForetoldError for one that may not be run as the settings are.
     """
-    if settings.source == "bundled":
+    if settings.engine != "gguf":
+        return own_manifest(settings)
+    if settings.is_bundled:
         return limited(SMOLLM2, settings)
     manifest = places.known(settings, config, folder)
     return limited(manifest, settings) if manifest is not None else None

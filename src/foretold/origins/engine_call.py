@@ -14,6 +14,7 @@ from foretold.models.host import Door
 
 _LONGEST_ERROR_BYTES = 64 * 1024
 _LONGEST_ANSWER_BYTES = 64 * 2**20
+_ENGINE_ONLY = frozenset({"return_progress", "cache_prompt"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,9 @@ class EngineCall:
         self._patience = patience
         self._deadline_s = asyncio.get_running_loop().time() + patience.total_s
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.UnixConnector(str(door.socket), force_close=True),
+            connector=aiohttp.TCPConnector(force_close=True)
+            if door.port
+            else aiohttp.UnixConnector(str(door.socket), force_close=True),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             trust_env=False,
@@ -63,8 +66,8 @@ class EngineCall:
         try:
             async with asyncio.timeout(self._patience.first_s):
                 self._response = await self._session.post(
-                    f"http://engine{route}",
-                    data=orjson.dumps(body),
+                    f"http://127.0.0.1:{self._door.port}{route}" if self._door.port else f"http://engine{route}",
+                    data=orjson.dumps(_worded(body, self._door)),
                     headers={"authorization": f"Bearer {self._door.api_key}", "content-type": "application/json"},
                     allow_redirects=False,
                 )
@@ -117,3 +120,10 @@ class EngineCall:
         if self._response is not None:
             self._response.close()
         await self._session.close()
+
+
+def _worded(body: dict[str, Any], door: Door) -> dict[str, Any]:
+    """For a program that isn't our engine without what only that knows, and with the model's name there."""
+    if not door.asks_for:
+        return body
+    return {name: value for name, value in body.items() if name not in _ENGINE_ONLY} | {"model": door.asks_for}

@@ -81,7 +81,7 @@ class LocalOrigin:
     ):
         """`slots` are those of the engine, where it is one of several or other processes use it too."""
         self.name = manifest.name
-        self.engine = _engine()
+        self.engine = _engine() if manifest.engine == "gguf" else manifest.engine
         self._host = host
         self.manifest = manifest
         self._patience = patience

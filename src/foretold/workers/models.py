@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from foretold.assemble import patience_of
 from foretold.models.host import Door
 from foretold.origins.local import LocalOrigin
 from foretold.workers.beginning import Running
@@ -19,7 +20,9 @@ def models_through(channel: Channel, models: Iterable[Running]) -> dict[str, Loc
 
 def model_through(channel: Channel, running: Running) -> LocalOrigin:
     which = running.which
-    return LocalOrigin(RemoteHost(channel, which), running.manifest, slots=RemoteSlots(channel, which))
+    slots = RemoteSlots(channel, which)
+    patience = patience_of(running.settings)
+    return LocalOrigin(RemoteHost(channel, which), running.manifest, slots=slots, patience=patience)
 
 
 class RemoteHost:
@@ -32,7 +35,7 @@ class RemoteHost:
     async def start(self) -> Door:
         """Raises ModelError."""
         told = await self._channel.ask("door", model=self._model)
-        return Door(Path(told["socket"]), told["api_key"], told["pid"])
+        return Door(**(told | {"socket": Path(told["socket"])}))
 
     async def condemn(self, door: Door, why: str) -> None:
         await self._channel.ask("condemn", model=self._model, socket=str(door.socket), why=why)

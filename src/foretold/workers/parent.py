@@ -7,6 +7,7 @@ concerns all: signals, settings read anew, counts.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import signal
 import socket
@@ -155,7 +156,7 @@ class Parent:
                 return await self.reload()
             case "door":
                 door = await self._models.of(members["model"]).host.start()
-                return {"socket": str(door.socket), "api_key": door.api_key, "pid": door.pid}
+                return dataclasses.asdict(door) | {"socket": str(door.socket)}
             case "condemn":
                 await self._condemn(**members)
                 return None

@@ -52,7 +52,16 @@ def test_every_line_of_the_documented_example_can_be_uncommented(monkeypatch, tm
         "account_id = ",
         "namespace_id = ",
         "token = ",
-    ):  # a route has an upstream or a model, models or a path; memory has no account, the bundled model no revision
+        "command = ",
+        "callable = ",
+        'path = "/srv/answers"',
+        "environment = ",
+        'memory = "6 GiB"',
+        "capabilities = ",
+        'languages = ["en", "vi"]',
+        "ready = ",
+    ):  # a route has an upstream or a model, models or a path; memory has no account, the bundled model no revision,
+        # and no program of its own
         text = text.replace(f"\n{line}", f"\n# {line}")
 
     config = load(text)
