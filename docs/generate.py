@@ -25,6 +25,11 @@ from foretold.config import load
 from foretold.config.settings import Config
 from foretold.datafolder import DataFolder
 from foretold.deploy.settings import EdgeSettings
+from foretold.models.host import Host
+from foretold.models.managing import counted
+from foretold.models.manifest import SMOLLM2
+from foretold.models.place import Member, Place
+from foretold.models.tally import Tally
 from foretold.observe.metrics import metrics
 from foretold.observe.stats import stats
 from foretold.outcome import Outcome
@@ -147,13 +152,15 @@ def _help(words: list[str]) -> str:
 
 
 def _metrics_text() -> str:
-    """Of a node that accounted one query, so that every label has a value."""
+    """Of a node that accounted one query and runs one model, so that every label has a value."""
     config = load('[upstreams.any]\nurl = "http://127.0.0.1:9"\n[[tiers]]\nstore = "memory"\nlimit = "1 MiB"\n')
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         node = assemble(config, DataFolder(path), weights={}, run_folder=path).node
         node.account(Outcome(began_ms=0))
-        return metrics(stats(node)).decode()
+        place = Place("a", Member(SMOLLM2, Host(SMOLLM2, path, path), queue=1), Tally())
+        row = place.told(now_s=0, waiting=0) | {"counts": dataclasses.asdict(place.tally), "others": []}
+        return metrics(stats(node) | {"models": counted([row])}).decode()
 
 
 def _samples(text: str, name: str) -> list[str]:

@@ -18,7 +18,7 @@ from foretold.config.settings import Config
 from foretold.dialects.table import Dialects
 from foretold.errors import ConfigError
 from foretold.models.configured import LocalModel, models_of
-from foretold.models.managing import Managing, PoolManaging
+from foretold.models.managing import Managing, PoolManaging, counted
 from foretold.models.pool import Pool
 from foretold.models.promoting import Brings, Promoting
 from foretold.observe.stats import stats
@@ -139,7 +139,9 @@ class Live:
 
     def counts(self) -> dict[str, Any]:
         """Those of this process."""
-        return {**stats(self._assembled.node), "tasks": len(asyncio.all_tasks())}
+        models = self._assembled.models
+        rows = counted(models.pool.told()) if models is not None else []
+        return {**stats(self._assembled.node), "models": rows, "tasks": len(asyncio.all_tasks())}
 
     async def close(self) -> None:
         """Closes what earlier settings left; the node closes its own."""

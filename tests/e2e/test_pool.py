@@ -37,9 +37,13 @@ async def test_two_processes_share_one_pool_that_a_command_looks_at_fills_and_em
         left = engines_of(node)
         async with aiohttp.ClientSession() as session, session.get(f"{node.url}/v1/models") as response:
             models = (await response.json())["data"]
+        counted = [(await node.stats())["models"] for _ in range(6)]  # of either process
 
     assert statuses == [200] * 4
     assert len(engines) == 1
+    assert [row["name"] for row in counted[0]] == ["one", "two"]
+    assert [row["loads"] for row in counted[0]] == [3, 2]
+    assert counted == [counted[0]] * 6
     states = {line.split("\t")[0]: line.split("\t")[2] for line in listed.out.splitlines()[:2]}
     assert states == {"one": "unloaded", "two": "loaded"}
     assert listed.out.splitlines()[2].startswith("together\t239 MB of 250 MB")

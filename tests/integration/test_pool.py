@@ -242,3 +242,37 @@ async def test_cores_are_shared_by_the_models_that_are_loaded(tmp_path):
         shares = [line.split()[2] for line in (tmp_path / "loads").read_text().splitlines()]
 
     assert shares == ["1", "2"]
+
+
+def sample(text: str, name: str, **labels: str) -> float:
+    """A metric's value with these labels, in Prometheus' text."""
+    wanted = "".join(f',{label}="{value}"' for label, value in sorted(labels.items()))[1:]
+    (line,) = [line for line in text.splitlines() if line.startswith(f"{name}{{{wanted}}} ")]
+    return float(line.split()[-1])
+
+
+async def test_what_happens_to_each_model_stands_in_metrics_and_stats(tmp_path):
+    async with house(tmp_path, "one", "two", memory=ONE_AT_ONCE) as here:
+        node = here.node
+        for name in ("one", "two", "one"):
+            await node.chat(f"hi {name}", {"cache-control": "no-store"}, model=name, max_tokens=5)
+        os.kill(here.loads[-1][1], signal.SIGKILL)
+        await node.chat("hi again", model="one", max_tokens=5)
+        slow = asyncio.create_task(node.chat("slowly", model="one", max_tokens=5))
+        other = asyncio.create_task(node.chat("quickly", model="two", max_tokens=5))
+        await until(lambda: here.pool.told()[1]["waiting"] == 1)
+        text = (await node.send("GET", "/-/metrics", headers=node.admin_headers)).body.decode()
+        rows = {row["name"]: row for row in (await node.stats())["models"]}
+        here.let_go()
+        await asyncio.gather(slow, other)
+
+    assert sample(text, "foretold_model_evictions_total", model="one") == 1
+    assert sample(text, "foretold_model_loads_total", model="two") == 1
+    assert sample(text, "foretold_model_failures_total", model="one") == 1
+    assert sample(text, "foretold_model_restarts_total", model="one") == rows["one"]["restarts"] == 1
+    assert sample(text, "foretold_model_answering", model="one") == 1
+    assert sample(text, "foretold_model_waiting", model="two") == 1
+    assert sample(text, "foretold_model_memory_bytes", model="one") > MODEL_BYTES
+    assert sample(text, "foretold_model_state", model="one", state="loaded") == 1
+    assert sample(text, "foretold_model_state", model="one", state="unloaded") == 0
+    assert (rows["two"]["state"], rows["two"]["waiting"]) == ("unloaded", 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from foretold.errors import NotFound, Refused
@@ -31,6 +31,17 @@ class Managing(Protocol):
         Raises NotFound, Refused, ModelError or LibraryError.
         """
         ...
+
+
+def counted(told: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The counts of models of which `told` tells; who asks and waits is counted with all revisions that are here."""
+    rows = []
+    for one in told:
+        row = {"name": one["name"], "state": one["state"], "memory_bytes": one["memory_bytes"]}
+        for name in ("answering", "waiting"):
+            row[name] = one[name] + sum(other[name] for other in one["others"])
+        rows.append(row | one["counts"])
+    return rows
 
 
 class PoolManaging:

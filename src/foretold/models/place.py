@@ -45,6 +45,10 @@ class State(Enum):
     LEAVING = "unloading"
 
 
+# As they are told.
+MODEL_STATES = ("unloaded", "loading", "loaded", "unloading")
+
+
 class Standing(Enum):
     """Of the revisions of one model one is asked; one may be coming, and some may still end their answers."""
 

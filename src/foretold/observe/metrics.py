@@ -10,6 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
+from foretold.models.place import MODEL_STATES
 from foretold.observe.counters import BUCKETS_MS
 from foretold.outcome import How
 from foretold.tiers.breaker import Standing
@@ -32,6 +33,21 @@ _OF_TIERS = {
     "deletes_dropped": "Such deletions given up because too many waited.",
     "opened": "Times reading or writing a tier began to be left out because it failed.",
     "probes": "Times a tier that was left out was tried again.",
+}
+
+
+_OF_MODELS = {
+    "loads": "Times a model took its room in memory.",
+    "unloads": "Times a model gave its room back.",
+    "evictions": "Times it did because another needed the room.",
+    "failures": "Loads that failed and processes that died.",
+    "restarts": "Processes of a model that came after one that failed.",
+    "promotions": "Times a model got another revision while it was asked.",
+}
+_NOW_OF_MODELS = {
+    "answering": "Answers that a model is making.",
+    "waiting": "Callers who wait for a model.",
+    "memory_bytes": "What a model is predicted to take while it is loaded.",
 }
 
 
@@ -102,6 +118,28 @@ class _Counts(Collector):
             for side in ("reading", "writing"):
                 left_out.add_metric((tier["name"], side), tier[side] == Standing.LEFT_OUT)
         yield left_out
+        yield from self._models()
+
+    def _models(self) -> Iterator[Metric]:
+        """All of one node, whichever process is asked."""
+        models = self._told["models"]
+        for name, says in _OF_MODELS.items():
+            counted = CounterMetricFamily(f"foretold_model_{name}", says, labels=("model",))
+            for model in models:
+                counted.add_metric((model["name"],), model[name])
+            yield counted
+        for name, says in _NOW_OF_MODELS.items():
+            now = GaugeMetricFamily(f"foretold_model_{name}", says, labels=("model",))
+            for model in models:
+                now.add_metric((model["name"],), model[name])
+            yield now
+        states = GaugeMetricFamily(
+            "foretold_model_state", "1 for the state that a model is in, 0 for the others.", labels=("model", "state")
+        )
+        for model in models:
+            for state in MODEL_STATES:
+                states.add_metric((model["name"], state), state == model["state"])
+        yield states
 
     def _times(self) -> Iterator[Metric]:
         family = HistogramMetricFamily("foretold_query_seconds", "Time to the end of an answer.", labels=("how",))

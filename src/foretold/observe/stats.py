@@ -35,6 +35,7 @@ def stats(node: Node) -> dict[str, Any]:
         "corrupt": node.tiers.corrupt,
         "routes": _routes(counters.routes),
         "tiers": _tiers(node),
+        "models": [],
         "workers": [],
         "restarts": 0,
     }

@@ -21,7 +21,7 @@ import msgspec
 from foretold.config.settings import Config
 from foretold.errors import ForetoldError
 from foretold.models.configured import LocalModel, LocalModels
-from foretold.models.managing import PoolManaging
+from foretold.models.managing import PoolManaging, counted
 from foretold.models.manifest import Manifest
 from foretold.models.pool import PoolSlots
 from foretold.models.promoting import Brings, Promoting
@@ -203,7 +203,12 @@ class Parent:
             }
             for seat, one in zip(self.seats, told, strict=True)
         ]
-        return counts | {"workers": workers, "restarts": sum(max(0, seat.starts - 1) for seat in self.seats)}
+        models = counted(self._models.pool.told())
+        return counts | {
+            "models": models,
+            "workers": workers,
+            "restarts": sum(max(0, seat.starts - 1) for seat in self.seats),
+        }
 
     async def _ask(self, seat: Seat, what: str, *, within_s: float, **members: Any) -> Any:
         """Its answer, or None if there is none in time.  Raises what it told."""
