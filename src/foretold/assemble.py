@@ -137,7 +137,9 @@ def origin_of(model: LocalModel, pool: Pool) -> LocalOrigin:
 
 
 def patience_of(settings: ModelSettings) -> Patience:
-    return Patience(first_s=settings.silence, idle_s=settings.silence)
+    """Waking from sleep is loading without its tests: who comes first bears that."""
+    waking_s = settings.load_timeout if settings.sleep else 0.0
+    return Patience(first_s=settings.silence + waking_s, idle_s=settings.silence)
 
 
 def scope_of(config: Config, secret: bytes) -> Scope:

@@ -89,6 +89,8 @@ def line_of(model: dict[str, Any]) -> str:
     if model["idle_s"] is not None:
         doing = f"idle for {model['idle_s']:.0f} s"
     rest = []
+    if model["state"] == "asleep":
+        rest.append(f"takes {_mb(model['asleep_bytes'])} now")
     if model["pinned"]:
         rest.append("pinned")
     if model["expires_in_s"] is not None:

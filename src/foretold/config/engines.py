@@ -15,7 +15,7 @@ Fail = Callable[[tuple[str | int, ...], str], ConfigError]
 _DEFAULTS = {f.name: f.default for f in dataclasses.fields(ModelSettings)}
 _OF_OWN = ("environment", "memory", "capabilities", "languages")
 _OF = {
-    "gguf": ("source", "threads", "kv"),
+    "gguf": ("source", "threads", "kv", "sleep"),
     "command": ("command", "ready", *_OF_OWN),
     "python": ("callable", "path", *_OF_OWN),
 }
@@ -33,6 +33,10 @@ def check_models(config: Config, fail: Fail) -> None:
         if foreign is not None:
             engines = " and ".join(engine for engine, names in _OF.items() if foreign in names)
             raise fail((*place, foreign), f"engine {model.engine!r} has none: it belongs to {engines}")
+        if 0 < model.sleep < 1:
+            raise fail((*place, "sleep"), 'give at least "1 s", or "0 s" for never')
+        if 0 <= model.keep_alive <= model.sleep != 0:
+            raise fail((*place, "sleep"), "it is unloaded before it sleeps: give less than `keep_alive`")
         if model.engine != "gguf":
             _check_own(model, place, fail)
         elif model.is_bundled:

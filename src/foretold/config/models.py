@@ -79,6 +79,12 @@ class ModelSettings:
         "how long it stays loaded when nobody asks it: 0 is not at all, -1 as long as there is room",
         shown="-1",
     )
+    sleep: float = setting(
+        v.duration(),
+        0.0,
+        "gguf: idle for so long it gives back the memory of its context, and takes about a second to come back; 0 is never",
+        shown='"0 s"',
+    )
     queue: int = setting(
         v.number(1, 100_000), 64, "how many may wait for it; more are told 429 and to come later", shown="64"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -185,6 +186,7 @@ def local_models_of(
             count_here=count_here,
             tally=tallies.setdefault(settings.name, Tally()),
             own=own_of(settings),
+            sleep_s=math.ceil(settings.sleep),
             load_s=settings.load_timeout + (_OWN_WORDS_S if settings.engine == "command" else 0),
         )
 
@@ -206,6 +208,7 @@ def member_of(settings: ModelSettings, manifest: Manifest, host: Host, *, is_onl
         host,
         queue=settings.queue,
         keep_alive_s=settings.keep_alive,
+        sleep_s=math.ceil(settings.sleep),
         is_pinned=settings.pin,
         starts_first=settings.keep_alive != 0 and (settings.is_bundled or is_only),
     )

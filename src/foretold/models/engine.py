@@ -105,6 +105,8 @@ def params_of(launch: Launch, xllamacpp: Any) -> Any:
     if launch.embeds:
         _read_whole_texts(params, launch.context)
     _open_no_doors(params)
+    if launch.sleep_s:
+        params.sleep_idle_seconds = launch.sleep_s
     for cpu in (params.cpuparams, params.cpuparams_batch):
         cpu.n_threads = launch.threads or threads_for(launch.residents, cores=physical_cores())
         cpu.poll = 0  # its threads spin while they wait, and starve whoever else needs the cores

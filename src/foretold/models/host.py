@@ -57,6 +57,7 @@ class Host:
         count_here: Callable[[], int] = lambda: 1,
         tally: Tally | None = None,
         own: Own | None = None,
+        sleep_s: int = 0,
         program: Sequence[str] = PROGRAM,
         load_s: float = LOAD_S,
         grace_s: float = GRACE_S,
@@ -77,6 +78,7 @@ class Host:
         self._tally = Tally() if tally is None else tally
         self._has_failed = False
         self._own = own
+        self._sleep_s = sleep_s
         self._program = program
         self._load_s = load_s
         self._grace_s = grace_s
@@ -227,6 +229,7 @@ class Host:
             residents=max(1, self._count_here()),
             embeds=manifest.embeds,
             own=placed(self._own) if self._own is not None else None,
+            sleep_s=self._sleep_s,
         )
 
     def _socket(self) -> Path:

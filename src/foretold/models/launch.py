@@ -29,6 +29,7 @@ class Launch:
     """`parent_pid` is the process whose death ends this one; `threads` None leaves the count to the machine.
 
     `residents` are the models that share its cores, this one too.  `embeds`: it makes vectors, and writes no text.
+    Idle for `sleep_s` it gives back the memory of its context; 0 is never.
     """
 
     alias: str
@@ -46,6 +47,7 @@ class Launch:
     residents: int = 1
     embeds: bool = False
     own: Own | None = None
+    sleep_s: int = 0
 
     def line(self) -> bytes:
         return orjson.dumps(asdict(self)) + b"\n"

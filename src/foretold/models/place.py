@@ -29,7 +29,10 @@ class Runs(Protocol):
 
 
 class Member(NamedTuple):
-    """A model that may be loaded.  `keep_alive_s` below 0 keeps it until its room is wanted."""
+    """A model that may be loaded.  `keep_alive_s` below 0 keeps it until its room is wanted.
+
+    Idle for `sleep_s` its engine sleeps; 0 is never.
+    """
 
     manifest: Manifest
     host: Runs
@@ -37,6 +40,7 @@ class Member(NamedTuple):
     keep_alive_s: float = -1
     is_pinned: bool = False
     starts_first: bool = False
+    sleep_s: float = 0
 
 
 class State(Enum):
@@ -46,7 +50,7 @@ class State(Enum):
 
 
 # As they are told.
-MODEL_STATES = ("unloaded", "loading", "loaded", "unloading")
+MODEL_STATES = ("unloaded", "loading", "loaded", "asleep", "unloading")
 
 
 class Standing(Enum):
@@ -115,8 +119,9 @@ class Place:
         return {
             "name": self.name,
             "revision": revision(manifest),
-            "state": self._told_state(),
+            "state": self._told_state(now_s),
             "memory_bytes": self.size.total_bytes,
+            "asleep_bytes": manifest.fixed_bytes if self.member.sleep_s else None,
             "parallel": manifest.parallel,
             "answering": self.answering,
             "waiting": waiting,
@@ -125,9 +130,12 @@ class Place:
             "expires_in_s": round(max(0.0, self.expires_s - now_s), 1) if is_expiring else None,
         }
 
-    def _told_state(self) -> str:
+    def _told_state(self, now_s: float) -> str:
         if self.state is State.HERE and self.is_unwanted:
             return State.LEAVING.value
         if self.state is State.HERE and not self.member.host.is_running:
             return "loading"
+        # The engine goes by its own clock, and answers whoever asks how it is that it is well.
+        if self.state is State.HERE and not self.answering and 0 < self.member.sleep_s <= now_s - self.last_used_s:
+            return "asleep"
         return self.state.value

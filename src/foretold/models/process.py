@@ -30,6 +30,9 @@ OWN_PROGRAMS = {
 FAULT = "foretold-fault: "
 _log = logging.getLogger("foretold")
 _INHERITED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+# The C library keeps what a sleeping engine has freed, unless large pieces always come from the system and go back to
+# it: left to itself it raises that bound with each piece that is freed.
+_GIVES_BACK = {"MALLOC_MMAP_THRESHOLD_": "262144", "MALLOC_TRIM_THRESHOLD_": "1048576"}
 _LINES = 200
 _LONGEST_LINE = 1000
 _LONGEST_SHOWN = 300
@@ -62,7 +65,7 @@ class EngineProcess:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 cwd="/",
-                env=_environment(),
+                env=_environment() | (_GIVES_BACK if launch.sleep_s else {}),
                 start_new_session=True,
             )
         except OSError as e:

@@ -114,3 +114,22 @@ def test_secrets_for_a_program_come_from_outside_and_are_never_shown(monkeypatch
     assert "hf-secret" not in repr(own)
     assert "hf-secret" not in str(shown(config))
     assert "hf-secret" not in repr(config)
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ('sleep = "500 ms"', 'give at least "1 s"'),
+        ('sleep = "5 min"\nkeep_alive = "5 min"', "it is unloaded before it sleeps"),
+        ('sleep = "5 min"\nkeep_alive = 0', "it is unloaded before it sleeps"),
+    ],
+)
+def test_a_sleep_that_never_comes_is_an_error(more, says):
+    with pytest.raises(ConfigError, match=rf"models\.m\.sleep: {says}"):
+        model("", more)
+
+
+def test_a_model_sleeps_before_it_is_unloaded_or_without_ever_being_unloaded():
+    assert model("", 'sleep = "1 min"\nkeep_alive = "5 min"').sleep == 60
+    assert model("", 'sleep = "1 min"').sleep == 60
+    assert model("", "keep_alive = 0").sleep == 0

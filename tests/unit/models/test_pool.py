@@ -47,7 +47,14 @@ class World:
     """Models that take 100 bytes each, and a clock that the test sets."""
 
     def __init__(
-        self, *names: str, room_for: int, parallel: int = 1, queue: int = 9, keep_alive_s: float = -1, pins=()
+        self,
+        *names: str,
+        room_for: int,
+        parallel: int = 1,
+        queue: int = 9,
+        keep_alive_s: float = -1,
+        pins=(),
+        sleep_s=0,
     ):
         self.now_s = 0.0
         self.most_running = 0
@@ -59,6 +66,7 @@ class World:
                 queue=queue,
                 keep_alive_s=keep_alive_s,
                 is_pinned=name in pins,
+                sleep_s=sleep_s,
             )
             for name in names
         ]
@@ -521,3 +529,23 @@ async def test_what_happens_to_a_model_is_counted():
     counts = {one["name"]: one["counts"] for one in world.pool.told()}
     assert (counts["a"]["loads"], counts["a"]["unloads"], counts["a"]["evictions"]) == (2, 2, 1)
     assert (counts["b"]["loads"], counts["b"]["unloads"], counts["b"]["evictions"]) == (1, 1, 1)
+
+
+async def test_a_model_that_is_idle_for_long_enough_sleeps_until_it_is_asked_and_keeps_its_room():
+    world = World("a", room_for=1, keep_alive_s=100, sleep_s=10)
+    await world.taken("a")
+    await world.forward(50)
+    assert world.pool.state_of("a") == "loaded"  # it answers
+    world.pool.release("a")
+    await world.forward(9)
+    assert world.pool.state_of("a") == "loaded"
+    await world.forward(2)
+
+    assert world.pool.state_of("a") == "asleep"
+    assert world.pool.told()[0]["asleep_bytes"] == 10
+    assert world.pool.taken_bytes == 100
+    await world.taken("a")
+    assert world.pool.state_of("a") == "loaded"
+    world.pool.release("a")
+    await world.forward(100)
+    assert world.running == set()
