@@ -14,7 +14,10 @@ from pathlib import Path
 import pytest
 
 from foretold.config import load
+from foretold.models.choices import Choices
+from foretold.models.renewal import Renewal
 from foretold.models.weights import held, weights_of
+from tests.e2e.program import serving
 from tests.library.worlds import Told
 from tests.running import Client, running
 from tests.waiting import until
@@ -196,8 +199,6 @@ async def test_programs_make_room_for_each_other_as_all_models_do(tmp_path):
 
 
 async def test_kill_9_of_the_node_ends_its_programs_and_what_they_began(tmp_path):
-    from tests.e2e.program import serving
-
     (tmp_path / "mood").write_text("begets")
     async with serving(tmp_path, settings(tmp_path, more="pin = true")) as node:
         await until(lambda: len(alive(tmp_path)) == 2)
@@ -209,9 +210,6 @@ async def test_kill_9_of_the_node_ends_its_programs_and_what_they_began(tmp_path
 
 async def test_a_promotion_takes_another_program_into_force_and_fails_nobody(tmp_path):
     text = settings(tmp_path)
-    from foretold.models.choices import Choices
-    from foretold.models.renewal import Renewal
-
     with held() as using:
         weights = await weights_of(load(text), tmp_path / "models", using=using, tell=Told())
         choices = Choices(tmp_path / "promoted.json")
@@ -232,3 +230,23 @@ async def test_a_promotion_takes_another_program_into_force_and_fails_nobody(tmp
     assert statuses == [200] * 8
     assert (after.status, after.is_hit) == (200, False)
     assert pinned.status == 409
+
+
+async def test_a_node_of_several_processes_has_one_program_for_all_which_is_promoted_for_all(tmp_path):
+    (tmp_path / "token").write_text("a secret")
+    text = settings(tmp_path).replace('KEY = "{api_key}"', f'KEY = {{ file = "{tmp_path}/token" }}')
+    async with serving(tmp_path, text, "--workers", "2") as node:
+        asked = {"model": "own", "messages": [{"role": "user", "content": "hello"}]}
+        headers = {"cache-control": "no-store", "connection": "close"}
+        before = [await node.post("/v1/chat/completions", asked, headers) for _ in range(6)]
+        given = json.loads((tmp_path / "environment.json").read_text())
+        (tmp_path / "given.toml").write_text(text.replace('revision = "one"', 'revision = "two"', 1))
+        promoted, _, told = await node.post("/-/models/promote", {"model": "own"}, node.admin_headers)
+        after = [await node.post("/v1/chat/completions", asked, headers) for _ in range(6)]
+        await until(lambda: len(alive(tmp_path)) == 1)
+
+    assert [status for status, _, _ in [*before, *after]] == [200] * 12
+    assert given["KEY"] == "a secret"
+    assert (promoted, json.loads(told)["promoted"]) == (200, True)
+    assert len(pids(tmp_path)) == 2
+    assert alive(tmp_path) == []
