@@ -29,9 +29,7 @@ def banner(
         else "no settings file, defaults (`foretold config example` shows all)"
     )
     lines = [f"{bold('Foretold')} {__version__} · {where}", ""]
-    lines += [
-        f"  model   {manifest.name}   {manifest.size_bytes / 1e6:.1f} MB, {manifest.licence}" for manifest in manifests
-    ]
+    lines += [f"  model   {manifest.name}   {_what(manifest)}" for manifest in manifests]
     lines += [f"  {'upstream':<7} {u.name}   {u.url}" for u in config.upstreams]
     lines.append(f"  answers kept in {folder.path}, good for {config.cache.fresh / 3600:g} h")
     if config.mode == "observe":
@@ -66,3 +64,9 @@ def _first_question(model: str, address: str) -> list[str]:
         "  again   Cache-Status: Foretold; hit; ttl=86399          from memory, under a millisecond; with `Age`",
         "",
     ]
+
+
+def _what(manifest: Manifest) -> str:
+    if manifest.engine != "gguf":
+        return f"a {manifest.engine} engine of yours, revision {manifest.given_revision}"
+    return f"{manifest.size_bytes / 1e6:.1f} MB, {manifest.licence}"
