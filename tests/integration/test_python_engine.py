@@ -144,7 +144,7 @@ async def test_an_endless_function_ends_when_its_caller_leaves_and_gives_its_slo
 
         if function == "answers:stream":
             assert (await node.chat("hello", model="own")).text == "one two three"
-    assert took_s < 5  # a second, on a machine that does nothing else
+    assert took_s < 10  # a second, on a machine that does nothing else
     assert counts["failures"] == 0
 
 
