@@ -204,6 +204,9 @@ async def test_a_revision_that_does_not_load_leaves_everything_as_it_was_and_say
         assert await shown(node) == before
         assert await said(node, "quickly") == town.blobs[first]
         assert (node.assembled.models.pool.told()[0]["others"], len(town.processes())) == ([], 1)
+        shelf = Shelf(town.models, limit_bytes=10**9)
+        await until(lambda: not shelf.is_used(town.models / town.blobs[second]))
+        assert shelf.is_used(town.models / town.blobs[first])
     async with town.node(town.settings()) as node:
         assert await shown(node) == before
 

@@ -69,7 +69,7 @@ class Promoting:
         self._switch = switch
         self._telling: dict[str, Telling] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
-        models.on_gone(lambda which: brings.free(model.manifest for model in models.all()))
+        models.on_gone(lambda which: self._free())
 
     def told(self, name: str) -> dict[str, Any] | None:
         """How far the promotion of a model is; None where it isn't promoted just now."""
@@ -86,7 +86,12 @@ class Promoting:
             )
         telling = self._telling[name] = Telling()
         task = self._kept(asyncio.create_task(self._promote(name, wanted_revision, telling)))
-        task.add_done_callback(lambda _: self._telling.pop(name))
+
+        def ended(_: object) -> None:
+            del self._telling[name]
+            self._free()
+
+        task.add_done_callback(ended)
         return await asyncio.shield(task)
 
     async def close(self) -> None:
@@ -126,6 +131,11 @@ class Promoting:
             self._models.ask(coming)
         finally:
             pool.release(coming.which)
+
+    def _free(self) -> None:
+        """What no revision needs may go, once none is being brought of which nobody knows yet."""
+        if not self._telling:
+            self._brings.free(model.manifest for model in self._models.all())
 
     async def _restore(self, which: str) -> None:
         """Loads again what had to make room for a revision that failed."""
