@@ -50,7 +50,16 @@ _NORMAL, _CONTROL, _BYTE = 1, 3, 6
 _PIECES = ["<unk>", "<s>", "</s>", "<|im_start|>", "<|im_end|>", "<tool_call>\n", "</tool_call>"]
 
 
-def llama(path: Path, *, template: str | None = CHATML, seed: int = 1, context: int = 4096, **values: Any) -> Path:
+def llama(
+    path: Path,
+    *,
+    template: str | None = CHATML,
+    seed: int = 1,
+    context: int = 4096,
+    heads: int = HEADS,
+    kv_heads: int = KV_HEADS,
+    **values: Any,
+) -> Path:
     """A chat model; `values` are entries of its header, with `__` for a dot."""
     tokens = [*_PIECES, *(f"<0x{byte:02X}>" for byte in range(256)), "▁", "a", "e", "t"]
     kinds = [_CONTROL] * 5 + [_NORMAL] * 2 + [_BYTE] * 256 + [_NORMAL] * 4
@@ -61,10 +70,10 @@ def llama(path: Path, *, template: str | None = CHATML, seed: int = 1, context: 
         "llama.block_count": LAYERS,
         "llama.embedding_length": WIDTH,
         "llama.feed_forward_length": INNER,
-        "llama.attention.head_count": HEADS,
-        "llama.attention.head_count_kv": KV_HEADS,
+        "llama.attention.head_count": heads,
+        "llama.attention.head_count_kv": kv_heads,
         "llama.attention.layer_norm_rms_epsilon": 1e-5,
-        "llama.rope.dimension_count": WIDTH // HEADS,
+        "llama.rope.dimension_count": WIDTH // heads,
         "tokenizer.ggml.model": "llama",
         "tokenizer.ggml.tokens": tokens,
         "tokenizer.ggml.scores": [0.0] * len(tokens),
@@ -78,7 +87,7 @@ def llama(path: Path, *, template: str | None = CHATML, seed: int = 1, context: 
         head["tokenizer.chat_template"] = template
     head |= {name.replace("__", "."): value for name, value in values.items()}
     noise = _Noise(seed)
-    kv_width = WIDTH // HEADS * KV_HEADS
+    kv_width = WIDTH // heads * kv_heads
     tensors = [noise("token_embd.weight", WIDTH, len(tokens)), noise("output.weight", WIDTH, len(tokens))]
     tensors += [_ones("output_norm.weight", WIDTH)]
     for layer in range(LAYERS):

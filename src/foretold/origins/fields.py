@@ -111,6 +111,16 @@ def _check_together(operation: str, told: dict[str, Any], manifest: Manifest) ->
     for other in ("response_format", "tools"):
         if "grammar" in told and other in told:
             raise Refused(f"give `grammar` or `{other}`: an answer has one form", param="grammar", code="bad_value")
+    if "tools" in told:
+        # The engine refuses the one, and with the other holds the model to a form in which it can never call.
+        may_call = told.get("tool_choice") != "none"
+        for other in ("logprobs", "response_format") if may_call else ("logprobs",):
+            if told.get(other):
+                raise Refused(
+                    f"give `tools` or `{other}`: a local model cannot do both in one answer",
+                    param=other,
+                    code="bad_value",
+                )
     if "top_logprobs" in told and not told.get("logprobs"):
         raise bad_value("top_logprobs", told["top_logprobs"], "allowed only with `logprobs` true")
     if "tools" not in manifest.capabilities:

@@ -93,7 +93,10 @@ class LocalOrigin:
         Or why the engine does not take the question.
         """
         if asked.operation not in _ROUTES or asked.operation not in self.manifest.capabilities:
-            raise Refused(f"model {self.name!r} does not answer {asked.operation!r}", code="unsupported_operation")
+            can = ", ".join(sorted(self.manifest.capabilities))
+            raise Refused(
+                f"model {self.name!r} does not answer {asked.operation!r}: it can {can}", code="unsupported_operation"
+            )
         if asked.operation == "embedding":
             wanted = embedding.wanted(asked.body, self.manifest)
             return await self._in_a_slot(forwarded, lambda slot: self._embed(slot, wanted))

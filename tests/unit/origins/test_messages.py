@@ -118,6 +118,14 @@ def test_a_call_of_a_tool_that_is_not_there_is_refused(wanted):
             chat(WITH_TOOLS, tools=[TOOL], tool_choice=wanted)
 
 
+@pytest.mark.parametrize("other", [{"response_format": {"type": "json_object"}}, {"logprobs": True}])
+def test_what_would_keep_a_model_from_calling_is_refused_beside_tools(other):
+    with pytest.raises(Refused, match="both in one answer"):
+        chat(WITH_TOOLS, tools=[TOOL], **other)
+    assert "tools" in chat(WITH_TOOLS, tools=[TOOL], logprobs=False)
+    assert "tools" in chat(WITH_TOOLS, tools=[TOOL], tool_choice="none", response_format={"type": "json_object"})
+
+
 def test_without_tools_nothing_about_them_goes_to_the_engine():
     assert chat(WITH_TOOLS, tool_choice="auto", parallel_tool_calls=False) == chat(WITH_TOOLS)
 
