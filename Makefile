@@ -68,6 +68,8 @@ bench: $(VENV)/.dev worker/node_modules  ## CPU microseconds of a hit and a miss
 	$(RUN) bench/crowd.py
 	$(RUN) bench/edge.py
 	$(RUN) bench/pull.py
+	$(RUN) bench/tokens.py
+	$(RUN) bench/predicted.py
 	$(if $(BENCH_PEERS),$(RUN) bench/peers.py $(BENCH_PEERS) $(CACHE)/bench-peers)
 
 wheel: $(VENV)/.dev  ## builds the wheel and runs the end-to-end tests against it, away from the source tree
