@@ -52,7 +52,8 @@ async def origin(tmp_path) -> AsyncIterator[LocalOrigin]:
 
 async def told(origin, **members) -> bytes:
     asked = {"messages": [{"role": "user", "content": "hi"}], "tools": [PAINT, WIPE], "temperature": 0}
-    body = json.dumps(asked | {"max_tokens": 200} | members).encode()
+    # Enough for a call with all the blanks that its form allows.
+    body = json.dumps(asked | {"max_tokens": 600} | members).encode()
     question = Asked(operation="chat", model="tiny", method="POST", path="/x", body=body)
     incoming = await origin.fetch(question, Forwarded())
     transcript = b"".join([chunk async for chunk in incoming.chunks()])
@@ -110,7 +111,7 @@ async def test_a_model_that_must_call_and_talks_is_cut_and_never_taken_for_an_an
 
 
 async def test_several_calls_come_in_one_answer(origin):
-    transcript = await told(origin, tool_choice="required", logit_bias=CALLS_ON)
+    transcript = await told(origin, tool_choice="required", logit_bias=CALLS_ON, max_tokens=1000)
 
     calls = choice_of(transcript)["message"]["tool_calls"]
     assert len(calls) > 1
@@ -119,7 +120,8 @@ async def test_several_calls_come_in_one_answer(origin):
 
 
 async def test_who_wants_one_call_gets_one_though_the_model_goes_on(origin):
-    transcript = await told(origin, tool_choice="required", logit_bias=CALLS_ON, parallel_tool_calls=False)
+    asked = {"tool_choice": "required", "parallel_tool_calls": False, "max_tokens": 1000}
+    transcript = await told(origin, logit_bias=CALLS_ON, **asked)
 
     (call,) = choice_of(transcript)["message"]["tool_calls"]
     assert is_call(call)

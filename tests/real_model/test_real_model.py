@@ -198,7 +198,7 @@ async def test_its_private_memory_is_what_was_predicted(host):
 
     used_bytes = memory_bytes((await host.start()).pid)
 
-    assert ONE_SLOT.memory_bytes * 0.8 < used_bytes < ONE_SLOT.memory_bytes * 1.3
+    assert ONE_SLOT.memory_bytes * 0.85 < used_bytes < ONE_SLOT.memory_bytes * 1.15
 
 
 @pytest.mark.parametrize("kv", ["q8_0", "q4_0", "f32"])
