@@ -63,7 +63,7 @@ class Manifest:
     @property
     def embeds(self) -> bool:
         """Whether it makes vectors of texts, and nothing else."""
-        return "embedding" in self.capabilities
+        return self.capabilities == {"embedding"}
 
     @property
     def memory_bytes(self) -> int:
