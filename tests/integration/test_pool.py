@@ -257,6 +257,7 @@ async def test_what_happens_to_each_model_stands_in_metrics_and_stats(tmp_path):
         for name in ("one", "two", "one"):
             await node.chat(f"hi {name}", {"cache-control": "no-store"}, model=name, max_tokens=5)
         os.kill(here.loads[-1][1], signal.SIGKILL)
+        await until(lambda: here.pool.told()[0]["counts"]["failures"] == 1)
         await node.chat("hi again", model="one", max_tokens=5)
         slow = asyncio.create_task(node.chat("slowly", model="one", max_tokens=5))
         other = asyncio.create_task(node.chat("quickly", model="two", max_tokens=5))
