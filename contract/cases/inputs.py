@@ -4,7 +4,7 @@ from typing import Any
 
 import reference
 
-from cases.writing import Vector, asks, fails, gives, json_text, one_key, two_keys, utf8
+from cases.writing import Vector, asks, fails, gives, json_text, one_key, repeated, two_keys, utf8
 
 
 def _keyed(name: str, rule: str, operation: str, body: Any, out: Any, **rest: Any) -> Vector:
@@ -366,7 +366,20 @@ _EMBEDDINGS = [
     _embedding("each array of tokens is a query", {"input": [[1], [2, 3]]}, [{"input": [1]}, {"input": [2, 3]}]),
     _embedding("a text given twice is two queries", {"input": ["a", "a"]}, [{"input": "a"}, {"input": "a"}]),
     _embedding("texts and tokens may be mixed", {"input": ["a", [1]]}, [{"input": "a"}, {"input": [1]}]),
-    _embedding("an empty text is a query", {"input": [""]}, [{"input": ""}]),
+    gives(
+        "as many inputs as there may be",
+        "K10",
+        "embedding_inputs",
+        {"body": repeated(('{"input":["a"', 1), (',"a"', 2047), ("]}", 1))},
+        [{"input": "a"}] * 2048,
+    ),
+    fails(
+        "an input more than there may be is malformed",
+        "K10",
+        "embedding_inputs",
+        {"body": repeated(('{"input":["a"', 1), (',"a"', 2048), ("]}", 1))},
+        "malformed_body",
+    ),
     *(
         fails(
             f"an input that is {what} is malformed", "K10", "embedding_inputs", {"body": utf8(body)}, "malformed_body"
@@ -377,6 +390,8 @@ _EMBEDDINGS = [
             ("an empty list", '{"input":[]}'),
             ("a number", '{"input":1}'),
             ("a list with an empty list", '{"input":["a",[]]}'),
+            ("an empty text", '{"input":""}'),
+            ("a list with an empty text", '{"input":["a",""]}'),
             ("a fraction", '{"input":[1.5]}'),
             ("a list of true", '{"input":[true]}'),
             ("tokens and texts in one row", '{"input":[1,"a"]}'),

@@ -202,18 +202,20 @@ def _kept(name: str, headers: list[list[str]], out: list[list[str]]) -> Vector:
 
 _KEPT = [
     _kept(
-        "a record keeps five headers, sorted",
+        "a record keeps six headers, sorted",
         [
             ["OpenAI-Version", "1"],
             ["Openai-Model", "2"],
             ["Content-Type", "3"],
             ["content-language", "4"],
             ["Content-Disposition", "5"],
+            ["Foretold-Usage", "6"],
         ],
         [
             ["content-disposition", "5"],
             ["content-language", "4"],
             ["content-type", "3"],
+            ["foretold-usage", "6"],
             ["openai-model", "2"],
             ["openai-version", "1"],
         ],

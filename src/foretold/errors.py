@@ -41,7 +41,7 @@ Messages say what was found, what was wanted and what to do; never a body or a c
 
 from __future__ import annotations
 
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 E = TypeVar("E", bound=BaseException)
 
@@ -155,6 +155,17 @@ class LeaderLost(OriginCut):
     def __init__(self, message: str, *, alone: bool = False):
         super().__init__(message)
         self.alone = alone
+
+
+class NotShared(LeaderLost):
+    """One call was made for several queries, and its answer is of no use to who asked only some of them.
+
+    `of` is the call, where it is known.
+    """
+
+    def __init__(self, message: str, *, of: Any = None):
+        super().__init__(message, alone=True)
+        self.of = of
 
 
 class OriginUnready(OriginError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from foretold.contract.controls import Controls
 from foretold.contract.key import key_of
 from foretold.contract.query import Query, keyed_headers
@@ -9,7 +11,7 @@ from foretold.contract.status import CacheStatus, may_answer_304
 from foretold.memo import Head, Named
 from foretold.policy import ignored_alias
 from foretold.ports import Asked
-from foretold.prepared import Prepared
+from foretold.prepared import Batch, Prepared
 from foretold.routes import Route, Routes
 from foretold.scope import Scope
 
@@ -53,11 +55,25 @@ def anew(prepared: Prepared, routes: Routes, scope: Scope) -> Prepared:
     """The same query by the routes there are now: with another revision of its model it has another key (rule K9)."""
     head, asked, permit = prepared.head, prepared.asked, prepared.permit
     route = routes.match(asked)
+    if prepared.batch is not None:
+        batch = Batch(each_named(head, asked, prepared.batch.nameds[0].controls, route, scope))
+        return prepared._replace(route=route, batch=batch)
     if prepared.named is None:
         return prepared._replace(route=route)
     again = named(head, asked, prepared.named.controls, route, scope)
     status = CacheStatus(forwarded=permit.forwarded, key=None if route.shared else again.key, detail=permit.detail)
     return prepared._replace(route=route, status=status, named=again, found=None, spare=None)
+
+
+def each_named(head: Head, asked: Asked, controls: Controls, route: Route, scope: Scope) -> tuple[Named, ...]:
+    """The names of the queries that one request asks, in its order: they differ in their input alone."""
+    first = named(head, replace(asked, input=asked.inputs[0]), controls, route, scope)
+    of_input = {asked.inputs[0]: first}
+    for digest in asked.inputs:
+        if digest not in of_input:
+            query = replace(first.query, input=digest)
+            of_input[digest] = replace(first, key=key_of(query), query=query)
+    return tuple(of_input[digest] for digest in asked.inputs)
 
 
 def _counting(head: Head, operation: str, route: Route) -> tuple[tuple[str, str], ...]:

@@ -19,29 +19,28 @@ from foretold.answers import deliver, ready
 from foretold.answers.answer import Answer, Hit
 from foretold.answers.judging import Unusable, judged, judged_on_failure
 from foretold.answers.workshop import Workshop
+from foretold.batch_flying import MOST_TURNS, BatchFlying
+from foretold.batches import Batches
 from foretold.contract.manners import may_fall_back
 from foretold.contract.status import CacheStatus
-from foretold.errors import LeaderLost, NotKept, OriginError, OriginReplaced
+from foretold.errors import LeaderLost, OriginError, OriginReplaced
 from foretold.flights.aftermath import monotonic_ms
 from foretold.flights.flight import Ride
 from foretold.flights.flying import Flying
-from foretold.flights.forwarding import forwarded
 from foretold.flights.lease import ALONE, Lease
 from foretold.flights.table import Flights
 from foretold.memo import Head, Memo, Named
 from foretold.observe.counters import Counters
 from foretold.outcome import How, Outcome
+from foretold.passing import not_kept, observed, passed
 from foretold.ports import Generations
-from foretold.prepared import Prepared, Spare, Unmade
+from foretold.prepared import Batch, Prepared, Spare, Unmade
 from foretold.projections.fold import NotAnAnswer
 from foretold.routes import Routes
 from foretold.scope import Scope
 from foretold.tiers.doorkeeper import Doorkeeper
 from foretold.tiers.keeping import Keeping
 from foretold.tiers.order import Found, Tiers
-
-# How often a query takes another turn when the process that flew for it is gone, before it flies by itself.
-MOST_TURNS = 4
 
 
 class Node:
@@ -69,6 +68,8 @@ class Node:
         self.memo = Memo()
         self.flying = Flying(keeping, generations, lease=lease, now_ms=now_ms, monotonic_ms=monotonic_ms)
         self.doorkeeper = Doorkeeper(now_ms=now_ms)
+        self.batches = Batches(tiers, generations, self.flying, now_ms=now_ms)
+        self.batch_flying = BatchFlying(self.batches, self.flying, is_first_sight=self._is_first_sight)
         self.only_observes = only_observes
         self.workshop = Workshop(tiers)
         self.lease = lease
@@ -116,6 +117,14 @@ class Node:
                 head, asked, route, CacheStatus(forwarded="bypass", detail=permit.detail), None, permit, only
             )
 
+        if asked.inputs:
+            status = CacheStatus(forwarded=permit.forwarded, detail=permit.detail)
+            batch = Batch(naming.each_named(head, asked, controls, route, self.scope))
+            prepared = Prepared(head, asked, route, status, None, permit, only, batch=batch)
+            hit = self.batches.near(prepared, batch)
+            if hit is not None and self.only_observes:
+                return self._observed(prepared._replace(batch=None), hit, outcome)
+            return hit or prepared
         if named is None:
             named = naming.named(head, asked, controls, route, self.scope)
             if permit.may_read:
@@ -145,12 +154,14 @@ class Node:
 
     async def _far(self, prepared: Prepared, outcome: Outcome) -> Answer | Hit:
         asked, named = prepared.asked, prepared.named
+        if prepared.batch is not None:
+            return await self._far_all(prepared, prepared.batch, outcome)
         if prepared.refreshes:
             return await self._seen(prepared, outcome)
         if named is None:
             if prepared.is_only_if_cached:
-                raise self._not_kept(outcome)
-            return await self._pass(prepared, outcome)
+                raise not_kept(outcome)
+            return await passed(prepared, outcome)
         found = prepared.found
         if found is None and prepared.permit.may_read and self.tiers.has_far:
             found = await self.tiers.look_far(named.key, named.query.namespace, owner=named.namespaces.tenant)
@@ -163,10 +174,22 @@ class Node:
                 return hit
             prepared = prepared._replace(status=hit.told(prepared.status), spare=_spare(hit))
         if prepared.is_only_if_cached:
-            raise self._not_kept(outcome)
+            raise not_kept(outcome)
         if asked.method == "HEAD":
-            return await self._pass(prepared._replace(status=CacheStatus(forwarded="bypass", detail="head")), outcome)
+            return await passed(prepared._replace(status=CacheStatus(forwarded="bypass", detail="head")), outcome)
         return await self._flown(prepared, named, outcome)
+
+    async def _far_all(self, prepared: Prepared, batch: Batch, outcome: Outcome) -> Answer | Hit:
+        """The answer to several queries that one request asks, of records or an origin, or of both."""
+        hit = await self.batches.found(prepared, batch)
+        if hit is not None and self.only_observes:
+            return await self._seen(self._observed(prepared, hit, outcome), outcome)
+        if hit is None and prepared.is_only_if_cached:
+            raise not_kept(outcome)
+        answer = hit or await self.batch_flying.answer(prepared, batch, outcome, may_mix=not self.only_observes)
+        if isinstance(answer, Hit):
+            answer.tell(outcome)
+        return answer
 
     def change(self, *, scope: Scope, routes: Routes, only_observes: bool) -> None:
         """From the next request on these decide: nothing that was remembered by the old ones is known any more."""
@@ -292,7 +315,7 @@ class Node:
             if not status.collapsed:
                 return await self._ride(ride, named, seen.status, outcome)
             await ride.leave()
-            return await self._pass(seen, outcome)
+            return await passed(seen, outcome)
         if hit is not None:
             await ride.leave()
             hit.tell(outcome)
@@ -346,34 +369,20 @@ class Node:
         return hit
 
     def _observed(self, prepared: Prepared, hit: Hit | None, outcome: Outcome) -> Prepared:
-        """The query as it goes to its origin, though it would have been a hit, or else have joined a flight.
-
-        What comes is not kept, so that the record there is stays as old as it would be; unless serving would now have
-        fetched a new one.
-        """
-        outcome.would_be = How.COLLAPSED if hit is None else hit.how
-        outcome.would_save_ms = 0 if hit is None else hit.origin_ms
-        detail = f"would-be-{outcome.would_be.value}"
-        named = prepared.named
-        refreshes = hit is not None and self._is_to_refresh(hit, named)
-        status = replace(prepared.status, forwarded="bypass", detail=detail)
-        return prepared._replace(named=named if refreshes else None, status=status, refreshes=refreshes)
+        refreshes = hit is not None and self._is_to_refresh(hit, prepared.named)
+        return observed(prepared, hit, outcome, refreshes=refreshes)
 
     async def _seen(self, prepared: Prepared, outcome: Outcome) -> Answer:
         """The origin's answer to a query that would have been a hit."""
         if prepared.is_only_if_cached:
-            raise self._not_kept(outcome)
+            raise not_kept(outcome)
         named = prepared.named
         if named is None or not self.flying.may_refresh(named):
-            return await self._pass(prepared, outcome)
+            return await passed(prepared, outcome)
         ride = self.flying.refresh(prepared.head, prepared.asked, named, asks_others=True)
         answer = await self._ride(ride, named, prepared.status, outcome)
         outcome.how = How.PASS
         return answer
-
-    def _not_kept(self, outcome: Outcome) -> NotKept:
-        outcome.how, outcome.detail = How.MISS, "only-if-cached"
-        return NotKept("only-if-cached, and no usable answer is kept for this query")
 
     async def _ride(self, ride: Ride, named: Named, status: CacheStatus, outcome: Outcome) -> Answer:
         outcome.how = How.COLLAPSED if status.collapsed else How.MISS
@@ -382,12 +391,6 @@ class Node:
         except BaseException:
             await ride.leave()
             raise
-
-    async def _pass(self, prepared: Prepared, outcome: Outcome) -> Answer:
-        route, asked, status = prepared.route, prepared.asked, prepared.status
-        outcome.how, outcome.detail = How.PASS, status.detail
-        incoming = await route.origin.fetch(asked, forwarded(prepared.head, asked, route))
-        return await deliver.passed(incoming, asked, outcome, status=status)
 
 
 def _spare(looked: Spare | Unusable) -> Found | None:

@@ -35,7 +35,8 @@ class Asked(msgspec.Struct, frozen=True):
     `path` and `query` are those under an origin's base URL; `body` is what an origin gets: the caller's bytes, less
     cache controls.  `input` is the digest of what counts (rule K4), or None where `passes` says why it has none and
     must go through uncached.  `usage` says whether the caller wants token counts, `limited` whether it limits the
-    answer's length, `projection` in which other dialect's shapes the answer is told, None for its own.
+    answer's length, `projection` in which other dialect's shapes or in which form the answer is told, None for its own.
+    A request that asks several queries has `inputs`, the digest of each, and no `input`.
     """
 
     operation: str
@@ -46,6 +47,7 @@ class Asked(msgspec.Struct, frozen=True):
     body: bytes = b""
     form: str = "json"
     input: str | None = None
+    inputs: tuple[str, ...] = ()
     passes: str | None = None
     streamed: bool = False
     usage: bool = True

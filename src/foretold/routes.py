@@ -12,7 +12,7 @@ from foretold.halves import Halves
 from foretold.patterns import is_pattern, matches
 from foretold.ports import Asked, Origin
 
-MODEL_OPERATIONS = frozenset({"chat", "completion", "predict"})
+MODEL_OPERATIONS = frozenset({"chat", "completion", "embedding", "predict"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,6 +14,7 @@ from foretold.contract import (
     controls,
     endings,
     events,
+    float32,
     freshness,
     generations,
     manners,
@@ -117,6 +118,16 @@ def feed(given: Given) -> Given:
     return {"fed": fed, "rest": splitter.rest().decode()}
 
 
+def other_form(given: Given) -> str | None:
+    """A vector told in the other form; None if it is none."""
+    embedding = given["embedding"]
+    if float32.dimensions(embedding) is None:
+        return None
+    if isinstance(embedding, list):
+        return float32.as_base64(float32.of_numbers(embedding))
+    return float32.as_numbers(float32.of_base64(embedding) or b"").decode()
+
+
 OPERATIONS: dict[str, Callable[[Given], Any]] = {
     "pack": pack,
     "unpack": unpack,
@@ -144,6 +155,8 @@ OPERATIONS: dict[str, Callable[[Given], Any]] = {
     "body_controls": lambda g: wishes(aliases.body_controls(body_of(g)["cache"])),
     "has_limit": lambda g: storable.has_limit(g["body"]),
     "why_not": lambda g: storable.why_not(g["operation"], g["status"], g["answer"], limited=g["limited"]),
+    "why_not_vectors": lambda g: storable.why_not_vectors(g["items"], len(g["items"]), g["inputs"]),
+    "other_form": other_form,
     "is_negative": lambda g: storable.is_negative(g["status"], g["answer"]),
     "ending": lambda g: dataclasses.asdict(endings.ending(**g)),
     "cache_status": lambda g: str(status.CacheStatus(**g["status"])),

@@ -14,6 +14,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.fakes.vectors import embeddings
+
 
 @dataclass
 class Call:
@@ -172,6 +174,8 @@ async def answer(call: Call, writer: asyncio.StreamWriter, serial: int) -> None:
         told: dict[str, Any] = chat(asked, text_for(asked, serial))
     elif path.endswith("/completions"):
         told = completion(asked, f"{asked['prompt']} and so on #{serial}")
+    elif path.endswith("/embeddings"):
+        told = embeddings(asked)
     else:
         await whole(writer, json.dumps({"echo": asked, "serial": serial}).encode())
         return

@@ -9,11 +9,12 @@ import { Splitter, endsCleanly, split } from "../src/contract/events.js";
 import {
   LIFETIMES, accepts, ageS, judge, kvExpirationS, madeMs, mayReplaceError, mayRevalidateBehind, upstreamLifetimes,
 } from "../src/contract/freshness.js";
+import { asBase64, asNumbers, dimensions, ofBase64, ofNumbers } from "../src/contract/float32.js";
 import { callerTag, generationName, implicitTags, isAlive, isCallerTag } from "../src/contract/generations.js";
 import { edgeMayStore, mayFallBack, retryAfterS } from "../src/contract/manners.js";
 import { keptHeaders, openSealed, pack, unpack } from "../src/contract/record.js";
 import { cacheStatus, clientCacheControl, etag, etagMatches, listed, mayAnswer304 } from "../src/contract/status.js";
-import { hasLimit, isNegative, whyNot } from "../src/contract/storable.js";
+import { hasLimit, isNegative, whyNot, whyNotVectors } from "../src/contract/storable.js";
 import { bodyOf } from "./keys.js";
 import { SECRET, bytesOf, inCamelCase, inSnakeCase, secondsOf, text } from "./values.js";
 
@@ -92,6 +93,11 @@ function feed({ chunks, longest_bytes: longestBytes }) {
   return { fed, rest: text(splitter.rest()) };
 }
 
+function asOtherForm({ embedding }) {
+  if (dimensions(embedding) === null) return null;
+  return Array.isArray(embedding) ? asBase64(ofNumbers(embedding)) : asNumbers(ofBase64(embedding));
+}
+
 export const OPERATIONS = {
   pack: ({ record }) => pack({ ...record, body: bytesOf(record.body) }, SECRET),
   unpack: unpacked,
@@ -119,6 +125,8 @@ export const OPERATIONS = {
   body_controls: (given) => wishes(bodyControls(bodyOf(given).cache)),
   has_limit: ({ body }) => hasLimit(body),
   why_not: ({ operation, status, answer, limited }) => whyNot(operation, status, answer, { limited }),
+  why_not_vectors: ({ items, inputs }) => whyNotVectors(items, inputs),
+  other_form: asOtherForm,
   is_negative: ({ status, answer }) => isNegative(status, answer),
   ending: (given) => inSnakeCase(ending(inCamelCase(given))),
   cache_status: ({ status }) => cacheStatus(inCamelCase(status)),

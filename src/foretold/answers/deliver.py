@@ -66,16 +66,16 @@ async def from_ride(ride: Ride, named: Named, outcome: Outcome, *, status: Cache
         outcome.stored = why_not is None
         if why_not is not None:
             status = replace(status, detail=status.detail or f"not-kept-{why_not}")
-        headers = _miss_headers(incoming, status, outcome)
+        headers = miss_headers(incoming, status, outcome)
         return _reshaped(made, headers, outcome, close=_leaving(ride, outcome))
     if came == "whole" and flight.landed_whole:
         # All of it is here already, as with most short answers: told in one piece, and what became of it is known.
         outcome.stored = flight.why_not_kept is None
         body = flight.body
-        headers = _miss_headers(incoming, status, outcome) + [("content-length", str(len(body)))]
+        headers = miss_headers(incoming, status, outcome) + [("content-length", str(len(body)))]
         return Answer(incoming.status, raw(headers), outcome, body=body, close=_leaving(ride, outcome))
     outcome.stored = flight.landing.admits(incoming)
-    headers = _miss_headers(incoming, status, outcome)
+    headers = miss_headers(incoming, status, outcome)
     if came == "events" and incoming.status == 200 and operation in shapes.WHOLE_OF:
         # Only what a rider or the node itself asked for is kept from those who didn't; all else is the origin's word.
         withheld = flight.tells_usage and not named.usage and projection is None
@@ -89,9 +89,9 @@ async def from_ride(ride: Ride, named: Named, outcome: Outcome, *, status: Cache
 async def passed(incoming: Incoming, asked: Asked, outcome: Outcome, *, status: CacheStatus) -> Answer:
     """An answer that goes through as it is, but for the shape: an origin that only streams is folded."""
     outcome.status = incoming.status
-    headers = _miss_headers(incoming, status, outcome)
+    headers = miss_headers(incoming, status, outcome)
     headers += [h for h in incoming.headers if h[0] == "set-cookie"]
-    came, projection = _shape_that_came(incoming), asked.projection
+    came, projection = _shape_that_came(incoming), asked.projection if asked.projection in shapes.RETOLD else None
     is_text = asked.operation in shapes.WHOLE_OF
     is_to_fold = incoming.status == 200 and came == "events" and is_text and not asked.streamed
     if is_to_fold or (projection is not None and _is_told_at_once(incoming, came)):
@@ -163,7 +163,7 @@ def _length(incoming: Incoming) -> list[tuple[str, str]]:
     return [] if incoming.length is None else [("content-length", str(incoming.length))]
 
 
-def _miss_headers(incoming: Incoming, status: CacheStatus, outcome: Outcome) -> list[tuple[str, str]]:
+def miss_headers(incoming: Incoming, status: CacheStatus, outcome: Outcome) -> list[tuple[str, str]]:
     """What goes with an answer that came from an origin; those who ride along get all that belongs to it."""
     if incoming.is_fallback:
         status = replace(status, detail="fallback")

@@ -74,7 +74,8 @@ class Ready:
         length = b"" if self.body is None else _length_line(self.body)
         if self.body is recorded or self.body == recorded:
             self.body = None
-        kind = held.content_type if self.shape == held.shape and projection is None else content_type(self.shape)
+        is_retold = projection in shapes.RETOLD
+        kind = held.content_type if self.shape == held.shape and not is_retold else content_type(self.shape)
         others = [header for header in held.headers if header[0] != "content-type"]
         self.fixed_at = 0
         self.lines = b"".join(
@@ -180,7 +181,7 @@ def _answer(found: Found, judged: Judged, named: Named, ready: Ready) -> Hit:
         and not held.is_negative
         and etag_matches(named.if_none_match, ready.etag)
     ):
-        answer.status, answer.lines = 304, _without_content(ready.lines)
+        answer.status, answer.lines = 304, without_content(ready.lines)
     elif ready.has_calls:
         made, ready.next_body = ready.next_body, None
         answer.body = made or projected(held, ready.shape, usage=ready.usage, randomness=secrets.token_bytes(16))
@@ -190,12 +191,29 @@ def _answer(found: Found, judged: Judged, named: Named, ready: Ready) -> Hit:
     return answer
 
 
+def lines_of_several(
+    judged: Judged, named: Named, *, tag: str, kind: str, others: list[tuple[str, str]], detail: str | None
+) -> bytes:
+    """The header lines of an answer that is put together of several records, so old and good as `judged` says."""
+    status = CacheStatus(hit=True, ttl_s=judged.ttl_s, detail=detail)
+    return b"".join(
+        (
+            b"cache-status: %s\r\nage: %d\r\n" % (str(status).encode(), judged.age_s),
+            _LINES[named.is_safe] % tag.encode(),
+            _kind_line(kind),
+            lines_of(raw(others)),
+        )
+    )
+
+
 def projected(
     held: Held, shape: str, *, usage: bool, randomness: bytes | None = None, projection: str | None = None
 ) -> bytes:
     """A record's body in a shape; with randomness, tool calls get fresh ids."""
-    if held.is_negative and projection is not None:
+    if held.is_negative and projection in shapes.RETOLD:
         return shapes.RETOLD[projection].refused(held.status, held.body)
+    if held.shape == "vector" and projection in shapes.FORM:
+        return shapes.FORM[projection](held.body)
     if held.operation not in shapes.WHOLE_OF or held.is_negative:
         return held.body
     if shape == "whole":
@@ -214,7 +232,7 @@ def _kind_line(kind: str) -> bytes:
     return lines_of(raw([("content-type", kind)]))
 
 
-def _without_content(lines: bytes) -> bytes:
+def without_content(lines: bytes) -> bytes:
     """What a 304 tells: all but the fields that describe a body (RFC 9110 section 15.4.5)."""
     return b"".join(line for line in lines.splitlines(keepends=True) if not line.startswith(b"content-"))
 

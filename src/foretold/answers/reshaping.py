@@ -65,8 +65,10 @@ def reshaped(body: bytes, operation: str, *, wanted: str, usage: bool) -> Reshap
 def retold(body: bytes, projection: str, *, status: int, came: str, wanted: str) -> Reshaped:
     """A chat's answer told in another dialect, whatever it is: errors too, and then with a status that says so.
 
-    Raises as `reshaped` does.
+    Or an answer in another form, of which errors have none.  Raises as `reshaped` does.
     """
+    if projection in shapes.FORM:
+        return _in_form(body, projection) if status == 200 else Reshaped(status, None, body)
     told = Reshaped(status, None, body)
     if status == 200 and came != wanted:
         told = reshaped(body, "chat", wanted=wanted, usage=True)
@@ -79,6 +81,15 @@ def retold(body: bytes, projection: str, *, status: int, came: str, wanted: str)
     except (ValueError, KeyError, TypeError):
         raise _no_answer() from None
     return Reshaped(200, shapes.EVENT_STREAM if wanted == "events" else shapes.JSON, made)
+
+
+def _in_form(body: bytes, form: str) -> Reshaped:
+    """An answer in one form; what can have none goes out as it came."""
+    try:
+        made = shapes.FORM[form](body)
+    except NotAnAnswer:
+        return Reshaped(200, None, body)
+    return Reshaped(200, None if made is body else shapes.JSON, made)
 
 
 def _tells_an_error(body: bytes) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from foretold.contract.canonical import canonical, in_utf16_units
 from foretold.errors import Malformed
 
+MOST_INPUTS = 2048
 OPENAI_SHAPED = frozenset({"chat", "completion", "embedding", "responses", "messages", "moderation", "image"})
 
 _TAKEN_OUT = frozenset(
@@ -25,6 +26,7 @@ _TAKEN_OUT = frozenset(
         "encoding_format",
     ]
 )
+_INPUTS = "a text, a list of texts, a token array or a list of them, and not empty"
 _NEVER_IGNORED = frozenset({"messages", "input", "prompt", "model", "tools"})
 _SERVER_STATE = frozenset({"store", "background", "previous_response_id", "conversation", "container"})
 _REMOTE_TOOLS = frozenset({"web_search_options", "mcp_servers"})
@@ -73,16 +75,21 @@ def multipart_input(parts: Iterable[tuple[str, str, bytes]]) -> str:
 def embedding_inputs(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One body per input of an embeddings request: each text or token array with all other members.
 
-    Raises Malformed if `input` is none of text, token array, list of texts, list of token arrays.
+    Raises Malformed if `input` is none of text, token array, list of texts, list of token arrays, or not one to
+    `MOST_INPUTS` of them, each not empty.
     """
     given = value.get("input")
     if isinstance(given, str) or (isinstance(given, list) and given and all(_is_token(i) for i in given)):
-        items: list[Any] = [given]
-    elif isinstance(given, list) and given and all(_is_text_or_tokens(i) for i in given):
-        items = given
-    else:
-        raise Malformed("`input` must be a text, a list of texts, a token array or a list of them", param="input")
-    return [{**value, "input": item} for item in items]
+        return [{**value, "input": _not_empty(given, "input")}]
+    if not isinstance(given, list) or not given:
+        raise Malformed(f"`input` must be {_INPUTS}", param="input")
+    if len(given) > MOST_INPUTS:
+        raise Malformed(f"`input` has {len(given)} inputs, {MOST_INPUTS} are the most: ask in parts", param="input")
+    for place, item in enumerate(given):
+        if not isinstance(item, str) and not (isinstance(item, list) and all(_is_token(i) for i in item)):
+            raise Malformed(f"`input[{place}]` is neither a text nor an array of tokens", param=f"input[{place}]")
+        _not_empty(item, f"input[{place}]")
+    return [{**value, "input": item} for item in given]
 
 
 def tensor_input(
@@ -177,8 +184,10 @@ def _is_token(item: Any) -> bool:
     return type(item) is int
 
 
-def _is_text_or_tokens(item: Any) -> bool:
-    return isinstance(item, str) or (isinstance(item, list) and bool(item) and all(_is_token(i) for i in item))
+def _not_empty(item: Any, name: str) -> Any:
+    if not item:
+        raise Malformed(f"`{name}` is empty: leave it out, or say what to embed", param=name)
+    return item
 
 
 def _is_asked(member: Any) -> bool:

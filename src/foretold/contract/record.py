@@ -21,7 +21,9 @@ from foretold.errors import RecordCorrupt
 
 MAGIC = b"FTD\x01"
 MAX_HEADER_BYTES = 16 * 1024
-KEPT_HEADERS = frozenset(["content-type", "content-language", "content-disposition", "openai-model", "openai-version"])
+KEPT_HEADERS = frozenset(
+    ["content-type", "content-language", "content-disposition", "foretold-usage", "openai-model", "openai-version"]
+)
 MAX_KEPT_HEADER_BYTES = 2 * 1024
 
 _SEAL_AT, _HEADER_AT = 8, 40

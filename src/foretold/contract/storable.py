@@ -5,8 +5,10 @@ Every function returns None for yes, or one word that says why not; the word goe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from foretold.contract import float32
 
 NEGATIVE_STATUSES = frozenset({400, 404, 413, 422})
 NEGATIVE_S = 10
@@ -26,6 +28,9 @@ def why_not(operation: str, status: int, value: Any, *, limited: bool) -> str | 
         return "status"
     if isinstance(value, Mapping) and value.get("error") is not None:
         return "error"
+    if operation == "embedding":
+        items = value.get("data") if isinstance(value, Mapping) else None
+        return why_not_vectors(items, len(items), 1) if isinstance(items, list) else "count"
     if operation not in ("chat", "completion"):
         return None
     choices = value.get("choices") if isinstance(value, Mapping) else None
@@ -35,6 +40,30 @@ def why_not(operation: str, status: int, value: Any, *, limited: bool) -> str | 
         reason = _why_not_choice(operation, choice, limited=limited)
         if reason is not None:
             return reason
+    return None
+
+
+def why_not_vectors(items: Iterable[Any], count: int, inputs: int) -> str | None:
+    """The verdict on the `count` items that an answer to so many inputs has."""
+    if count != inputs:
+        return "count"
+    places: set[float] = set()
+    length = None
+    for item in items:
+        if not isinstance(item, Mapping):
+            return "shape"
+        index = item.get("index")
+        if not isinstance(index, int | float) or isinstance(index, bool):
+            return "index"
+        if index not in range(inputs) or index in places:
+            return "index"
+        places.add(index)
+        dimensions = float32.dimensions(item.get("embedding"))
+        if dimensions is None:
+            return "shape"
+        if length not in (None, dimensions):
+            return "lengths"
+        length = dimensions
     return None
 
 

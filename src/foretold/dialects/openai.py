@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
+from msgspec.structs import replace
 
 from foretold.contract.aliases import body_controls
 from foretold.contract.controls import NONE, Controls
@@ -22,6 +23,13 @@ class OpenAI:
         self._path = path
 
     def read(self, request: Request, body: bytes, controls: Controls) -> Asked:
+        value, asked = self._members(request, body)
+        if asked.passes is not None:
+            return asked
+        return replace(asked, input=json_input(self._operation, value, ignored=controls.ignored))
+
+    def _members(self, request: Request, body: bytes) -> tuple[dict[str, Any], Asked]:
+        """The body's members, and what is asked but for its input."""
         read = read_body(body)
         value = read.value
         if not isinstance(value, dict):
@@ -36,14 +44,13 @@ class OpenAI:
             body = from_raw_members({n: raw for n, raw in raw_members(body).items() if n != "cache"})
         streamed = value.get("stream") is True
         options = value.get("stream_options")
-        return Asked(
+        return value, Asked(
             operation=self._operation,
             model=model or "",
             method=request.method,
             path=self._path,
             query=request.query,
             body=body,
-            input=None if passes else json_input(self._operation, value, ignored=controls.ignored),
             passes=passes,
             streamed=streamed,
             usage=not streamed or (isinstance(options, dict) and options.get("include_usage") is True),

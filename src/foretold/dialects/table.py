@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from foretold.dialects.declared import Declared, Undeclared
+from foretold.dialects.embeddings import Embeddings
 from foretold.dialects.openai import OpenAI
 from foretold.dialects.paths import segments_of, without_v1
 from foretold.dialects.predict import Predict
@@ -17,6 +18,7 @@ from foretold.routes import Route
 _OPENAI = {
     ("chat", "completions"): OpenAI("chat", "/chat/completions"),
     ("completions",): OpenAI("completion", "/completions"),
+    ("embeddings",): Embeddings(),
 }
 _PREDICT = Predict()
 _WORKERS_AI = WorkersAI()
@@ -53,9 +55,7 @@ class Dialects:
         if segments[:2] in _OPENAI or segments[:1] in _OPENAI:
             advice = f"set your client's base URL to {self._base_url}: it adds the rest itself"
         else:
-            advice = (
-                "this node answers chat and text completions; name an upstream in `undeclared` to pass other paths to"
-            )
+            advice = "this node answers chat and text completions and embeddings; name an upstream in `undeclared` to pass other paths to"
         return f"No {method} {path[:200]} here: {advice}"
 
 

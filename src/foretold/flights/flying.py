@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
@@ -16,8 +16,16 @@ from foretold.flights.refreshing import Refreshing
 from foretold.flights.runway import Runway
 from foretold.flights.table import Flights
 from foretold.memo import Head, Named
-from foretold.ports import Asked, Generations
+from foretold.ports import Asked, Generations, Incoming, Origin
+from foretold.routes import Route
 from foretold.tiers.keeping import Keeping
+
+TakeOff = Callable[[], Awaitable[Incoming]]
+
+
+def origin_of(route: Route, *, asks_others: bool) -> Origin:
+    """Whoever is asked on a route."""
+    return route.origin if asks_others or route.first is None else route.first
 
 
 class Flying:
@@ -56,13 +64,15 @@ class Flying:
         finishes_alone: bool = False,
         turn: Turn = ALONE,
         is_first_sight: bool = False,
+        take_off: TakeOff | None = None,
     ) -> tuple[Ride, bool]:
         """A seat in a new flight, and whether it follows another process's.
 
-        `asks_others` says whether the route's further origins are asked if the first fails.
+        `asks_others` says whether the route's further origins are asked if the first fails.  `take_off` is how the
+        answer comes, by default by asking just this.
         """
         route, table = named.route, self._generations.now()
-        origin = route.origin if asks_others or route.first is None else route.first
+        origin = origin_of(route, asks_others=asks_others)
         asked, tells_usage = asking_for_usage(asked, route)
         following = turn.follow(named.query.namespace, owner=named.namespaces.tenant, usage=tells_usage)
         if following is not None:
@@ -93,7 +103,7 @@ class Flying:
         )
         ride = self.flights.start(
             named.key,
-            lambda: origin.fetch(asked, beside),
+            take_off or (lambda: origin.fetch(asked, beside)),
             Runway(departure, self._keeping, generations=self._generations, now_ms=self._now_ms),
             finishes_alone=finishes_alone or route.finishes_alone,
             tells_usage=tells_usage,
@@ -115,13 +125,17 @@ class Flying:
             and not self.flights.has_mark(key)
         )
 
-    def refresh(self, head: Head, asked: Asked, named: Named, *, asks_others: bool = False) -> Ride:
+    def refresh(
+        self, head: Head, asked: Asked, named: Named, *, asks_others: bool = False, take_off: TakeOff | None = None
+    ) -> Ride:
         """A seat in a flight that goes on though nobody is aboard."""
         key, refreshing = named.key, self.refreshing
         refreshing.begins(key, held_bytes=len(asked.body))
         asks_others = asks_others or named.route.first is None
         turn = self.turn(named, asks_others=asks_others)
-        ride, _ = self.start(head, asked, named, turn=turn, asks_others=asks_others, finishes_alone=True)
+        ride, _ = self.start(
+            head, asked, named, turn=turn, asks_others=asks_others, finishes_alone=True, take_off=take_off
+        )
         flight = ride.flight
 
         def ended(_: object) -> None:

@@ -50,7 +50,8 @@ def record_of(departure: Departure, incoming: Incoming, body: bytes, *, now_ms: 
     if not incoming.is_proven:
         return "end-unproven"
     headers = by_name(incoming.headers)
-    shape = "events" if is_events(headers.get("content-type", "")) else "whole"
+    is_stream = is_events(headers.get("content-type", ""))
+    shape = "events" if is_stream else shapes.SHAPE_OF.get(asked.operation, "whole")
     value, why = _judged(asked, incoming.status, headers.get("content-type", ""), body, shape)
     if why is None:
         limited = asked.limited or route.origin.limits_answers
@@ -77,6 +78,7 @@ def negative_of(departure: Departure, incoming: Incoming, body: bytes, *, now_ms
         incoming.status not in storable.NEGATIVE_STATUSES
         or incoming.is_fallback
         or not incoming.is_proven
+        or incoming.why_not is not None
         or not is_json(headers.get("content-type", ""))
         or not storable.is_negative(incoming.status, _read(body))
     ):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from foretold.contract.events import DONE, Event, event_of, split
-from foretold.projections import calls, chat, completion, verbatim, workers_ai
+from foretold.projections import calls, chat, completion, embedding, verbatim, workers_ai
 from foretold.projections.fold import NotAnAnswer
 
 EVENT_STREAM = "text/event-stream; charset=utf-8"
@@ -41,6 +42,13 @@ RETOLD = {
         workers_ai.Retelling, workers_ai.whole, workers_ai.transcript, workers_ai.refused, workers_ai.broken
     )
 }
+
+
+# The forms of an answer whose shape stays, by the names that a query tells.  Each gives the body it got if that is in
+# its form, and raises NotAnAnswer if it can have none.
+FORM: dict[str, Callable[[bytes], bytes]] = {form: partial(embedding.in_form, form=form) for form in embedding.FORMS}
+# How a whole answer of an operation is kept, where that is not as it came.
+SHAPE_OF = {"embedding": "vector"}
 
 
 def retold(projection: str | None, body: bytes, *, shape: str) -> bytes:

@@ -18,6 +18,7 @@ V = TypeVar("V", bound=Hashable)
 
 class Held:
     """`digest` are the first 16 hex digits of the body's; `ready` are answers made of it, by what was asked (ready.py);
+    `pieces` those that stand among others, by form (batches.py);
     `alive_under` is the epoch of the generations under which it was last found alive.
     """
 
@@ -34,6 +35,7 @@ class Held:
         "made_ms",
         "namespace",
         "operation",
+        "pieces",
         "ready",
         "shape",
         "status",
@@ -58,6 +60,7 @@ class Held:
         self.tags: Mapping[str, str] = shared.tags(record.tags)
         self.took_ms = record.took_ms
         self.ready: dict[tuple[bool, bool, bool, str | None, str | None], Any] | None = None
+        self.pieces: dict[str, Any] | None = None
         self.alive_under = 0
 
     def told(self) -> dict[str, object]:

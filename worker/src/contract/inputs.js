@@ -13,6 +13,8 @@ const TAKEN_OUT = new Set([
   "prompt_cache_retention", "service_tier", "encoding_format",
 ]);
 const NEVER_IGNORED = new Set(["messages", "input", "prompt", "model", "tools"]);
+const MOST_INPUTS = 2048;
+const INPUTS = "a text, a list of texts, a token array or a list of them, and not empty";
 const SERVER_STATE = ["background", "previous_response_id", "conversation", "container"];
 const REMOTE_TOOLS = ["web_search_options", "mcp_servers"];
 
@@ -58,18 +60,26 @@ export async function multipartInput(parts) {
 /**
  * One body per input of an embeddings request: each text or token array with all other members.
  *
- * Throws Malformed if `input` is none of text, token array, list of texts, list of token arrays.
+ * Throws Malformed if `input` is none of text, token array, list of texts, list of token arrays, or not one to
+ * `MOST_INPUTS` of them, each not empty.
  */
 export function embeddingInputs(value) {
   const given = value.input;
-  const isOne = typeof given === "string" || isTokens(given);
-  if (!isOne && !(Array.isArray(given) && given.length > 0 && given.every(isTextOrTokens))) {
-    throw new Malformed("`input` must be a text, a list of texts, a token array or a list of them", {
+  if (typeof given === "string" || isTokens(given)) return [{ ...value, input: notEmpty(given, "input") }];
+  if (!Array.isArray(given) || given.length === 0) throw new Malformed(`\`input\` must be ${INPUTS}`, { param: "input" });
+  if (given.length > MOST_INPUTS) {
+    throw new Malformed(`\`input\` has ${given.length} inputs, ${MOST_INPUTS} are the most: ask in parts`, {
       param: "input",
     });
   }
-  const items = isOne ? [given] : given;
-  return items.map((item) => ({ ...value, input: item }));
+  for (const [place, item] of given.entries()) {
+    const name = `input[${place}]`;
+    if (typeof item !== "string" && !(Array.isArray(item) && (item.length === 0 || isTokens(item)))) {
+      throw new Malformed(`\`${name}\` is neither a text nor an array of tokens`, { param: name });
+    }
+    notEmpty(item, name);
+  }
+  return given.map((item) => ({ ...value, input: item }));
 }
 
 /**
@@ -151,8 +161,9 @@ function isTokens(item) {
   return Array.isArray(item) && item.length > 0 && item.every(Number.isInteger);
 }
 
-function isTextOrTokens(item) {
-  return typeof item === "string" || isTokens(item);
+function notEmpty(item, name) {
+  if (item.length > 0) return item;
+  throw new Malformed(`\`${name}\` is empty: leave it out, or say what to embed`, { param: name });
 }
 
 /** Anything but null and false. */

@@ -17,7 +17,7 @@ import { RecordCorrupt, Unkeyable } from "./errors.js";
 export const MAGIC = utf8("FTD\x01");
 export const MAX_HEADER_BYTES = 16 * 1024;
 export const KEPT_HEADERS = new Set([
-  "content-type", "content-language", "content-disposition", "openai-model", "openai-version",
+  "content-type", "content-language", "content-disposition", "foretold-usage", "openai-model", "openai-version",
 ]);
 export const MAX_KEPT_HEADER_BYTES = 2 * 1024;
 

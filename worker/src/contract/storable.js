@@ -5,6 +5,7 @@
  */
 
 import { isObject } from "./canonical.js";
+import { dimensions } from "./float32.js";
 
 export const NEGATIVE_STATUSES = new Set([400, 404, 413, 422]);
 export const NEGATIVE_S = 10;
@@ -21,12 +22,33 @@ export function hasLimit(body) {
 export function whyNot(operation, status, value, { limited }) {
   if (status !== 200) return "status";
   if (isObject(value) && (value.error ?? null) !== null) return "error";
+  if (operation === "embedding") {
+    return isObject(value) && Array.isArray(value.data) ? whyNotVectors(value.data, 1) : "count";
+  }
   if (operation !== "chat" && operation !== "completion") return null;
   const choices = isObject(value) ? value.choices : null;
   if (!Array.isArray(choices) || choices.length === 0) return "no-choice";
   for (const choice of choices) {
     const reason = whyNotChoice(operation, choice, { limited });
     if (reason !== null) return reason;
+  }
+  return null;
+}
+
+/** The verdict on the items of an answer to so many inputs. */
+export function whyNotVectors(items, inputs) {
+  if (items.length !== inputs) return "count";
+  const places = new Set();
+  let length = null;
+  for (const item of items) {
+    if (!isObject(item)) return "shape";
+    const { index } = item;
+    if (!Number.isInteger(index) || index < 0 || index >= inputs || places.has(index)) return "index";
+    places.add(index);
+    const found = dimensions(item.embedding);
+    if (found === null) return "shape";
+    if (length !== null && length !== found) return "lengths";
+    length = found;
   }
   return null;
 }
