@@ -34,6 +34,7 @@ class _Message(msgspec.Struct):
 class _Question(msgspec.Struct):
     messages: list[_Message] | None = None
     prompt: Any = None
+    input: Any = None
 
 
 def is_installed() -> bool:
@@ -51,7 +52,9 @@ def language_of(asked: Asked) -> str | None:
 
 
 def said_in(asked: Asked) -> str:
-    """The last user's message of a chat, or the prompt of a completion or a prediction: its beginning."""
+    """The last user's message of a chat, the prompt of a completion or a prediction, the inputs of embeddings: their
+    beginning.
+    """
     if len(asked.body) > _LONGEST_BODY:
         return ""
     try:
@@ -59,7 +62,7 @@ def said_in(asked: Asked) -> str:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return ""
     if asked.operation != "chat":
-        return _text(question.prompt)
+        return _text(question.input if asked.operation == "embedding" else question.prompt)
     said = (message for message in reversed(question.messages or ()) if message.role == "user")
     return _text(next((message.content for message in said), None))
 

@@ -109,3 +109,9 @@ def test_without_the_detector_it_is_said_how_to_install_it(monkeypatch):
     with pytest.raises(ConfigError, match=r"pip install 'foretold\[languages\]'"):
         language("hello there")
     languages._detector.cache_clear()
+
+
+def test_embeddings_are_in_the_language_of_their_inputs():
+    assert said_in(asked("embedding", input="xin chào")) == "xin chào"
+    assert said_in(asked("embedding", input=["xin", "chào"])) == "xin chào"
+    assert said_in(asked("embedding", input=[[1, 2], [3]])) == ""
