@@ -55,7 +55,10 @@ class Dialects:
         if segments[:2] in _OPENAI or segments[:1] in _OPENAI:
             advice = f"set your client's base URL to {self._base_url}: it adds the rest itself"
         else:
-            advice = "this node answers chat and text completions and embeddings; name an upstream in `undeclared` to pass other paths to"
+            advice = (
+                "this node answers chat and text completions and embeddings; name an upstream in `undeclared` to pass"
+                " other paths to"
+            )
         return f"No {method} {path[:200]} here: {advice}"
 
 
