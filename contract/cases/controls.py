@@ -97,6 +97,13 @@ _OWN = [
         ["foretold-keep-alive", "5"],
         keep_alive_s=-1,
     ),
+    _own("foretold-revision says which one a caller believes in", ["foretold-revision", "4bf5"], revision="4bf5"),
+    _own(
+        "of two revisions the first counts",
+        ["foretold-revision", "a"],
+        ["foretold-revision", "b"],
+        revision="a",
+    ),
     _bad("an unknown control is refused", ["foretold-tll", "60"]),
     _bad("a control without a name is refused", ["foretold-", "60"]),
     _bad("a negative ttl is refused", ["foretold-ttl", "-1"]),
@@ -129,6 +136,8 @@ _OWN = [
     _bad("a keep-alive with a unit is refused", ["foretold-keep-alive", "5m"]),
     _bad("a keep-alive over the ceiling is refused", ["foretold-keep-alive", "2592001"]),
     _bad("an empty keep-alive is refused", ["foretold-keep-alive", ""]),
+    _bad("an empty revision is refused", ["foretold-revision", ""]),
+    _bad("a revision of 257 characters is refused", ["foretold-revision", "x" * 257]),
 ]
 
 

@@ -207,6 +207,8 @@ _EDGE = [
         ("the edge keeps nothing that a node didn't store", "Foretold; fwd=uri-miss", False),
         ("the edge keeps no fallback's answer", "Foretold; fwd=uri-miss; stored; detail=fallback", False),
         ("the edge keeps no fallback's answer whatever stands before", "Foretold; detail=fallback; hit", False),
+        ("the edge keeps nothing of another revision", "Foretold; hit; ttl=5; detail=other-revision", False),
+        ("the edge keeps nothing of another revision that is stored", "Foretold; stored; detail=other-revision", False),
         ("the last node's word counts", "Foretold; hit, Foretold; fwd=bypass", False),
         (
             "the last node's word counts, wherever others stand",

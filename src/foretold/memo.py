@@ -18,6 +18,7 @@ import msgspec
 from foretold.answers.answer import RawHeaders
 from foretold.contract.controls import Controls
 from foretold.contract.query import Query
+from foretold.contract.status import OTHER_REVISION, CacheStatus
 from foretold.halves import Halves
 from foretold.ports import Dialect, Request
 from foretold.routes import Route
@@ -79,6 +80,20 @@ class Named(msgspec.Struct, frozen=True, eq=False):
     @property
     def detail(self) -> str | None:
         return self.place[3]
+
+    def status(self, forwarded: str) -> CacheStatus:
+        """What is said if it goes to its origin."""
+        return CacheStatus(
+            forwarded=forwarded,
+            key=None if self.route.shared else self.key,
+            detail=self.detail,
+            other_revision=self.is_other_revision,
+        )
+
+    @property
+    def is_other_revision(self) -> bool:
+        """Whether the caller believes in another revision than answers."""
+        return self.detail == OTHER_REVISION
 
     @property
     def projection(self) -> str | None:

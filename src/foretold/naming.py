@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from foretold.contract.controls import Controls
 from foretold.contract.key import key_of
 from foretold.contract.query import Query, keyed_headers
-from foretold.contract.status import CacheStatus, may_answer_304
+from foretold.contract.status import may_answer_304
 from foretold.memo import Head, Named
-from foretold.policy import ignored_alias
+from foretold.policy import detail_of
 from foretold.ports import Asked
 from foretold.prepared import Batch, Prepared
 from foretold.routes import Route, Routes
@@ -47,7 +47,7 @@ def named(head: Head, asked: Asked, controls: Controls, route: Route, scope: Sco
         streamed=asked.streamed,
         usage=asked.usage,
         if_none_match=head.if_none_match,
-        place=(asked.streamed, asked.usage, is_safe, ignored_alias(controls), asked.projection),
+        place=(asked.streamed, asked.usage, is_safe, detail_of(controls, revision=query.revision), asked.projection),
     )
 
 
@@ -57,11 +57,11 @@ def anew(prepared: Prepared, routes: Routes, scope: Scope) -> Prepared:
     route = routes.match(asked)
     if prepared.batch is not None:
         batch = Batch(each_named(head, asked, prepared.batch.nameds[0].controls, route, scope))
-        return prepared._replace(route=route, batch=batch)
+        return prepared._replace(route=route, status=batch.status(permit.forwarded), batch=batch)
     if prepared.named is None:
         return prepared._replace(route=route)
     again = named(head, asked, prepared.named.controls, route, scope)
-    status = CacheStatus(forwarded=permit.forwarded, key=None if route.shared else again.key, detail=permit.detail)
+    status = again.status(permit.forwarded)
     return prepared._replace(route=route, status=status, named=again, found=None, spare=None)
 
 

@@ -118,8 +118,8 @@ class Node:
             )
 
         if asked.inputs:
-            status = CacheStatus(forwarded=permit.forwarded, detail=permit.detail)
             batch = Batch(naming.each_named(head, asked, controls, route, self.scope))
+            status = batch.status(permit.forwarded)
             prepared = Prepared(head, asked, route, status, None, permit, only, batch=batch)
             hit = self.batches.near(prepared, batch)
             if hit is not None and self.only_observes:
@@ -130,7 +130,7 @@ class Node:
             if permit.may_read:
                 self.memo.keep_named(head, body, named)
                 looked = self._look(named)
-        status = CacheStatus(forwarded=permit.forwarded, key=None if route.shared else named.key, detail=permit.detail)
+        status = named.status(permit.forwarded)
         prepared = Prepared(head, asked, route, status, named, permit, only)
         if isinstance(looked, Hit):
             return self._observed(prepared, looked, outcome) if self.only_observes else self._given(looked, prepared)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from foretold.contract.controls import Controls
 from foretold.contract.freshness import Lifetimes
+from foretold.contract.status import OTHER_REVISION
 from foretold.ports import Asked
 
 
@@ -38,12 +39,16 @@ def permit(asked: Asked, controls: Controls, *, route_stores: bool, route_collap
     allowed = _MAY_WRITE if controls.no_cache else _MAY_ALL
     if not route_collapses:
         allowed = replace(allowed, may_join=False)
-    alias = ignored_alias(controls)
-    return allowed if alias is None else replace(allowed, detail=alias)
+    return allowed
 
 
-def ignored_alias(controls: Controls) -> str | None:
-    """What Cache-Status says of an alias that could not be read (rule C3)."""
+def detail_of(controls: Controls, *, revision: str) -> str | None:
+    """What Cache-Status says of a query, whatever becomes of it.
+
+    That its model has another revision than the caller believes (rule U1), or an alias that could not be read (C3).
+    """
+    if controls.revision is not None and controls.revision != revision:
+        return OTHER_REVISION
     return f"ignored-{controls.ignored_aliases[0]}" if controls.ignored_aliases else None
 
 

@@ -41,6 +41,10 @@ class Batch:
         self.spares: dict[str, Kept] = {}
         self.why_not: Unusable | None = None
 
+    def status(self, forwarded: str) -> CacheStatus:
+        """What is said if it goes to its origin: of several keys none."""
+        return replace(self.nameds[0].status(forwarded), key=None)
+
     def of(self, key: str) -> Named:
         return self.nameds[self.places[key]]
 

@@ -37,7 +37,8 @@ export class Flying {
     const { route } = named;
     const origin = asksOthers ? route.origin : route.first;
     const [question, tellsUsage] = askingForUsage(asked, route);
-    const beside = forwarded(head, question, route);
+    // A node that has given the model another revision says so: what it answers then belongs under no key of ours.
+    const beside = { ...forwarded(head, question, route), revision: route.asksNode ? named.query.revision : null };
     const departure = {
       // What stays of a flight shall not hold its query's body.
       asked: { ...question, body: NO_BODY },

@@ -40,13 +40,17 @@ export class Route {
 
   /** Rule K9: what the route says, else the node that runs the model; of others the route's name.  Null: unknown. */
   async revisionOf(model, visit) {
-    if (this.revision !== "" || this.catalogue === null) return this.revision || this.name;
-    return this.catalogue.revisionOf(model, visit);
+    return this.asksNode ? this.catalogue.revisionOf(model, visit) : this.revision || this.name;
+  }
+
+  /** Whether the revisions of its models are those that a node tells. */
+  get asksNode() {
+    return this.revision === "" && this.catalogue !== null;
   }
 
   /** Whether a revision that a model had is known to be its own now, at once. */
   stillHas(revision, model) {
-    return this.revision !== "" || this.catalogue === null || this.catalogue.now(model) === revision;
+    return !this.asksNode || this.catalogue.now(model) === revision;
   }
 
   matches(asked) {

@@ -104,7 +104,13 @@ class Ready:
 
 
 def _aging(judged: Judged, named: Named, key: str, *, detail: str | None) -> bytes:
-    status = CacheStatus(hit=True, ttl_s=judged.ttl_s, key=None if named.route.shared else key, detail=detail)
+    status = CacheStatus(
+        hit=True,
+        ttl_s=judged.ttl_s,
+        key=None if named.route.shared else key,
+        detail=detail,
+        other_revision=named.is_other_revision,
+    )
     return b"cache-status: %s\r\nage: %d\r\n" % (str(status).encode(), judged.age_s)
 
 
@@ -195,7 +201,7 @@ def lines_of_several(
     judged: Judged, named: Named, *, tag: str, kind: str, others: list[tuple[str, str]], detail: str | None
 ) -> bytes:
     """The header lines of an answer that is put together of several records, so old and good as `judged` says."""
-    status = CacheStatus(hit=True, ttl_s=judged.ttl_s, detail=detail)
+    status = CacheStatus(hit=True, ttl_s=judged.ttl_s, detail=detail, other_revision=named.is_other_revision)
     return b"".join(
         (
             b"cache-status: %s\r\nage: %d\r\n" % (str(status).encode(), judged.age_s),

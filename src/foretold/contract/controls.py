@@ -24,6 +24,7 @@ OWN = (
     "foretold-namespace",
     "foretold-pace",
     "foretold-keep-alive",
+    "foretold-revision",
 )
 MAX_SAMPLE = 99
 MAX_LABEL = 256
@@ -42,7 +43,7 @@ class Controls:
     `store_ttl_s` lowers what is stored, `max_age_s` what is accepted; `max_stale_s` is infinite for any staleness.
     `children` are labels of ever narrower namespaces, `ignored` body members that don't count there, `ignored_aliases`
     the aliases that could not be read.  `keep_alive_s` is how long a model stays loaded afterwards, -1 for as long as
-    it can.
+    it can, `revision` which one the caller believes that the model has.
     """
 
     no_cache: bool = False
@@ -58,6 +59,7 @@ class Controls:
     ignored: tuple[str, ...] = ()
     pace_recorded: bool = False
     keep_alive_s: int | None = None
+    revision: str | None = None
     ignored_aliases: tuple[str, ...] = ()
 
     def stricter(self, other: Controls) -> Controls:
@@ -78,6 +80,7 @@ class Controls:
             ignored=(*self.ignored, *other.ignored),
             pace_recorded=self.pace_recorded or other.pace_recorded,
             keep_alive_s=other.keep_alive_s if self.keep_alive_s is None else self.keep_alive_s,
+            revision=other.revision if self.revision is None else self.revision,
             ignored_aliases=(*self.ignored_aliases, *other.ignored_aliases)[:MAX_TOLD],
         )
 
@@ -198,6 +201,12 @@ def _own(name: str, value: str) -> Controls:
                     param=name,
                 )
             return Controls(keep_alive_s=int(value))
+        case "foretold-revision":
+            if not is_label(value):
+                raise BadControl(
+                    f"foretold-revision is no revision: give 1 to {MAX_LABEL} characters, none a control", param=name
+                )
+            return Controls(revision=value)
     raise BadControl(f"there is no {name}: known are {', '.join(OWN)}", param=name)
 
 

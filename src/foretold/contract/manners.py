@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
+from foretold.contract.status import OTHER_REVISION
+
 MAX_RETRIES = 2
 LONGEST_WAIT_S = 5
 
@@ -66,7 +68,7 @@ def edge_may_store(cache_status: str | None) -> bool:
     if not ours:
         return True
     _, *parameters = ours[-1]
-    if "detail=fallback" in parameters:
+    if "detail=fallback" in parameters or f"detail={OTHER_REVISION}" in parameters:
         return False
     return any(word in parameters for word in ("hit", "stored", "collapsed"))
 

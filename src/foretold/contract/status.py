@@ -5,10 +5,15 @@ from __future__ import annotations
 import msgspec
 
 NODE, EDGE = "Foretold", "Foretold-Edge"
+OTHER_REVISION = "other-revision"
 
 
 class CacheStatus(msgspec.Struct, frozen=True):
-    """One member of the list.  Either a hit with its ttl, or forwarded for a reason of RFC 9211 section 2.2."""
+    """One member of the list.  Either a hit with its ttl, or forwarded for a reason of RFC 9211 section 2.2.
+
+    `other_revision` says that the caller believes in another revision than answers (rule U1): no other detail is told
+    then.
+    """
 
     cache: str = NODE
     hit: bool = False
@@ -18,6 +23,7 @@ class CacheStatus(msgspec.Struct, frozen=True):
     collapsed: bool = False
     key: str | None = None
     detail: str | None = None
+    other_revision: bool = False
 
     def __str__(self) -> str:
         parts = [self.cache]
@@ -33,8 +39,9 @@ class CacheStatus(msgspec.Struct, frozen=True):
             parts.append("collapsed")
         if self.key is not None:
             parts.append(f'key="{self.key}"')
-        if self.detail is not None:
-            parts.append(f"detail={_token_or_string(self.detail)}")
+        detail = OTHER_REVISION if self.other_revision else self.detail
+        if detail is not None:
+            parts.append(f"detail={_token_or_string(detail)}")
         return "; ".join(parts)
 
 

@@ -18,6 +18,7 @@ export const OWN = [
   "foretold-namespace",
   "foretold-pace",
   "foretold-keep-alive",
+  "foretold-revision",
 ];
 export const MAX_SAMPLE = 99;
 export const MAX_LABEL = 256;
@@ -35,7 +36,8 @@ const replacing = new TextDecoder("utf-8", { ignoreBOM: true });
  *
  * `storeTtlS` lowers what is stored, `maxAgeS` what is accepted; `maxStaleS` is infinite for any staleness.
  * `children` are labels of ever narrower namespaces, `ignored` body members that don't count there, `ignoredAliases`
- * the aliases that could not be read.  `keepAliveS` is how long a model stays loaded afterwards, -1 for as long as it can.
+ * the aliases that could not be read.  `keepAliveS` is how long a model stays loaded afterwards, -1 for as long as it
+ * can, `revision` which one the caller believes that the model has.
  */
 export const NONE = Object.freeze({
   noCache: false,
@@ -51,6 +53,7 @@ export const NONE = Object.freeze({
   ignored: Object.freeze([]),
   paceRecorded: false,
   keepAliveS: null,
+  revision: null,
   ignoredAliases: Object.freeze([]),
 });
 
@@ -75,6 +78,7 @@ export function stricter(first, second) {
     ignored: [...first.ignored, ...second.ignored],
     paceRecorded: first.paceRecorded || second.paceRecorded,
     keepAliveS: first.keepAliveS ?? second.keepAliveS,
+    revision: first.revision ?? second.revision,
     ignoredAliases: [...first.ignoredAliases, ...second.ignoredAliases].slice(0, MAX_TOLD),
   };
 }
@@ -184,6 +188,9 @@ function own(name, value) {
         throw bad(name, `is ${quoted(value)}: give seconds from 0 to ${CEILING_S}, or -1 for as long as there is room`);
       }
       return controls({ keepAliveS: Number(value) });
+    case "foretold-revision":
+      if (!isLabel(value)) throw bad(name, `is no revision: give 1 to ${MAX_LABEL} characters, none a control`);
+      return controls({ revision: value });
     default:
       throw new BadControl(`there is no ${name}: known are ${OWN.join(", ")}`, { param: name });
   }

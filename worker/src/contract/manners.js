@@ -43,7 +43,7 @@ export function edgeMayStore(cacheStatus) {
   const ours = membersOf(cacheStatus ?? "").filter(([cache]) => cache === NODE);
   if (ours.length === 0) return true;
   const parameters = ours.at(-1).slice(1);
-  if (parameters.includes("detail=fallback")) return false;
+  if (parameters.includes("detail=fallback") || parameters.includes("detail=other-revision")) return false;
   return ["hit", "stored", "collapsed"].some((word) => parameters.includes(word));
 }
 

@@ -26,7 +26,7 @@ export class Chain {
     const first = await this.#ask(this.#origins[0], asked, { forwarded, signal, once });
     if (shouldFallBack(first, once)) {
       // A caller's credential is for the route's own origin and no other; the others use what the settings give.
-      const others = { ...forwarded, credential: null, mayUseOwn: true };
+      const others = { ...forwarded, credential: null, mayUseOwn: true, revision: null };
       for (const origin of this.#origins.slice(1)) {
         const got = await this.#ask(origin, asked, { forwarded: others, signal, once });
         if (got.begun && got.begun.status < 400) {

@@ -100,12 +100,13 @@ export class Upstream {
     return address;
   }
 
-  #requestHeaders(asked, { headers, credential, mayUseOwn }) {
+  #requestHeaders(asked, { headers, credential, mayUseOwn, revision = null }) {
     const fixed = new Set(this.#headers.map(([name]) => name.toLowerCase()));
     const sent = [...headers, ["accept-encoding", "identity"]];
     if (asked.body.length > 0 && !headers.some(([name]) => name === "content-type")) {
       sent.push(["content-type", "application/json"]);
     }
+    if (revision !== null) sent.push(["foretold-revision", revision]);
     if (credential) sent.push(credential);
     else if (this.#key !== null && mayUseOwn) sent.push(["authorization", `Bearer ${this.#key}`]);
     return [...sent.filter(([name]) => !fixed.has(name)).map(([n, v]) => [n, asUtf8(v)]), ...this.#headers];

@@ -100,3 +100,28 @@ for (const [what, models] of [
     assert.match(answer.cacheStatus, /detail=not-in-catalogue/);
   });
 }
+
+test("the node hears the revision that is in the key, and no fallback does", async () => {
+  await edge.chat("hello");
+  const upstreams = { node: { url: origin.url, catalogue: true }, other: { url: origin.url } };
+  const routes = [{ name: "all", models: ["*"], upstream: "node", fallback: ["other"] }];
+  await edge.tell("world", { settings: { upstreams, routes } });
+  origin.reset([{ status: 500, json: {} }, {}]);
+
+  const answer = await edge.chat("hello");
+
+  assert.equal(answer.status, 200);
+  const heard = origin.calls.map(({ headers }) => headers["foretold-revision"]);
+  assert.deepEqual(heard, ["one", undefined]);
+});
+
+test("what a node answers with another revision than is in the key goes through and is not kept", async () => {
+  origin.reset([{ headers: { "cache-status": "Foretold; hit; ttl=5; detail=other-revision" } }]);
+
+  const answers = [await edge.chat("hello"), await edge.chat("hello")];
+
+  assert.deepEqual(answers.map(({ status }) => status), [200, 200]);
+  assert.ok(answers.every(({ isHit, cacheStatus }) => !isHit && !cacheStatus.includes("stored")));
+  assert.equal(origin.calls.length, 2);
+  assert.deepEqual(await recordNames(), []);
+});
