@@ -20,6 +20,8 @@ _REASONS = {
     "flights/runway.py": {"land"},
     "flights/flight.py": {"_land"},
 }
+# Details that several modules name.
+_CONSTANTS = {"OTHER_REVISION"}
 
 
 def error_codes() -> set[str]:
@@ -52,6 +54,8 @@ def passing_details() -> set[str]:
                     case "_pass":
                         found |= {text for arg in node.args for text in _texts(arg)}
             elif isinstance(node, ast.keyword) and node.arg in ("detail", "passes"):
+                found |= _texts(node.value)
+            elif isinstance(node, ast.Assign) and any(getattr(t, "id", "") in _CONSTANTS for t in node.targets):
                 found |= _texts(node.value)
         found |= _returned(tree, _REASONS.get(name, set()) & {"must_pass"})
     return {text for text in found if _is_word(text)}
