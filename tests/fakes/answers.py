@@ -53,6 +53,16 @@ async def later(operation, body):
     return "later"
 
 
+async def exits(operation, body):
+    """One that wants to end its process, while another of its calls goes on."""
+    if body["messages"][-1]["content"] == "exit":
+        raise SystemExit("a secret of the question")
+    yield "on "
+    while not (HERE / "finish").exists():
+        await asyncio.sleep(0.001)
+    yield "to the end"
+
+
 async def drip(operation, body):
     """An endless one that waits for others."""
     try:

@@ -126,6 +126,22 @@ async def test_a_function_that_raises_in_mid_answer_ends_it_with_an_error_event_
     assert kept.status == 504
 
 
+async def test_an_async_function_that_raises_system_exit_fails_its_own_answer_and_no_other(tmp_path):
+    async with node_of(tmp_path, "answers:exits", more="parallel = 2") as node:
+        other, first = await node.begin_chat("stay", model="own", stream=True)
+        failed = await node.chat("exit", model="own")
+        (tmp_path / "finish").touch()
+        rest = first + await other.read()
+        kept = await node.chat("exit", {"cache-control": "only-if-cached"}, model="own")
+        counts = node.assembled.models.pool.told()[0]["counts"]
+
+    assert (failed.status, b"secret" in failed.body) == (500, False)
+    assert b"to the end" in rest
+    assert b"[DONE]" in rest
+    assert kept.status == 504
+    assert counts["failures"] == 0
+
+
 @pytest.mark.parametrize(
     ("function", "question"), [("answers:stream", "endless"), ("answers:stream", "spin"), ("answers:drip", "x")]
 )

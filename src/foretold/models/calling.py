@@ -33,6 +33,9 @@ async def called(
                 made = await made
             async for piece in _each(made):
                 yield piece
+        except (SystemExit, KeyboardInterrupt) as e:
+            # These would end the loop, and with it the answers of others.
+            raise RuntimeError(f"the function raised {type(e).__name__}").with_traceback(e.__traceback__) from None
         finally:
             slots.release()
         return
