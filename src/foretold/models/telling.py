@@ -63,14 +63,27 @@ class Telling:
         return _event({**self._head, "choices": [{"index": 0, **content, "finish_reason": finish}]})
 
     def _choice(self, choice: dict[str, Any]) -> dict[str, Any]:
-        """That of a whole answer as the only chunk of one."""
-        if not self._is_chat or "message" not in choice:
+        """That of a whole answer as the only chunk of one.  Raises TypeError where what it says is no text."""
+        if not self._is_chat:
+            _must_be_text(choice.get("text"), "text")
+            return choice
+        for name in ("message", "delta"):
+            said = choice.get(name, {})
+            if not isinstance(said, dict):
+                raise TypeError(f"it gave a {type(said).__name__} as {name}: give an object with content")
+            _must_be_text(said.get("content"), f"{name}.content")
+        if "message" not in choice:
             return choice
         delta = dict(choice["message"])
         if isinstance(calls := delta.get("tool_calls"), list):
             delta["tool_calls"] = [{"index": at, **call} for at, call in enumerate(calls)]
         rest = {name: value for name, value in choice.items() if name != "message"}
         return {"index": 0, **rest, "delta": delta, "finish_reason": choice.get("finish_reason") or "stop"}
+
+
+def _must_be_text(said: Any, name: str) -> None:
+    if said is not None and not isinstance(said, str):
+        raise TypeError(f"it gave a {type(said).__name__} as {name}: give text")
 
 
 def error_event() -> bytes:

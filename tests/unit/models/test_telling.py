@@ -78,3 +78,13 @@ def test_chunks_go_out_as_they_are_under_one_id_and_the_model_s_own_name():
 def test_what_is_neither_text_nor_openai_s_shape_is_an_error_that_says_what_would_be(piece):
     with pytest.raises(TypeError, match="give text, or an answer or chunk in OpenAI's shape"):
         Telling("chat", "m").told(piece)
+
+
+@pytest.mark.parametrize(("operation", "member"), [("chat", "message"), ("chat", "delta"), ("completion", "text")])
+@pytest.mark.parametrize("said", [7, float("nan"), ["words"], b"words", {"words": 1}])
+def test_an_answer_that_says_no_text_is_refused_by_its_type_and_never_its_words(operation, member, said):
+    choice = {"text": said} if member == "text" else {member: {"role": "assistant", "content": said}}
+
+    with pytest.raises(TypeError, match=rf"^it gave a {type(said).__name__} as {member}.*: give text$") as refused:
+        Telling(operation, "m").told({"choices": [choice]})
+    assert "words" not in str(refused.value)
