@@ -53,9 +53,12 @@ def passing_details() -> set[str]:
                         found |= _texts(node.args[1]) if len(node.args) > 1 else set()
                     case "_pass":
                         found |= {text for arg in node.args for text in _texts(arg)}
-            elif isinstance(node, ast.keyword) and node.arg in ("detail", "passes"):
-                found |= _texts(node.value)
-            elif isinstance(node, ast.Assign) and any(getattr(t, "id", "") in _CONSTANTS for t in node.targets):
+            elif (
+                isinstance(node, ast.keyword)
+                and node.arg in ("detail", "passes")
+                or isinstance(node, ast.Assign)
+                and any(getattr(t, "id", "") in _CONSTANTS for t in node.targets)
+            ):
                 found |= _texts(node.value)
         found |= _returned(tree, _REASONS.get(name, set()) & {"must_pass"})
     return {text for text in found if _is_word(text)}

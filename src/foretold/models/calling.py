@@ -39,7 +39,11 @@ async def called(
         finally:
             slots.release()
         return
-    call = _InThread(function, operation, body, ended=slots.release)
+    try:
+        call = _InThread(function, operation, body, ended=slots.release)
+    except BaseException:
+        slots.release()  # no thread could be started, and so none will end
+        raise
     try:
         while (piece := await call.next()) is not _END:
             yield piece

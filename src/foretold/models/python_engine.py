@@ -26,7 +26,7 @@ from foretold.models.engine import confine
 from foretold.models.handshake import drop_inherited_files, keep_stdout_to_ourselves, tell
 from foretold.models.launch import Launch, Own, launch_of
 from foretold.models.process import FAULT
-from foretold.models.telling import END, Telling, error_event
+from foretold.models.telling import END, NoAnswer, Telling, error_event
 
 _OPERATIONS = {"/v1/chat/completions": "chat", "/v1/completions": "completion"}
 _LONGEST_BODY_BYTES = 64 * 2**20
@@ -108,7 +108,10 @@ async def _answered(request: web.Request, telling: Telling, pieces: AsyncIterato
 
 
 def _log_fault(error: Exception) -> None:
-    """Its kind and place for the node's log: its words may be those of a query."""
+    """Its kind and place for the node's log: its words may be those of a query, unless they are ours."""
+    if isinstance(error, NoAnswer):
+        print(f"{FAULT}its function gave no answer: {error}", file=sys.stderr, flush=True)
+        return
     frames = traceback.extract_tb(error.__traceback__)
     at = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     print(f"{FAULT}its function failed: {type(error).__name__}{at}", file=sys.stderr, flush=True)

@@ -12,6 +12,10 @@ END = object()
 _DONE = b"data: [DONE]\n\n"
 
 
+class NoAnswer(TypeError):
+    """What came is neither text nor OpenAI's shape; it says so by types alone, so that it can be logged."""
+
+
 class Telling:
     """Of one answer."""
 
@@ -30,7 +34,7 @@ class Telling:
     def told(self, piece: Any) -> bytes:
         """The events of what came, at last of END; None is nothing.
 
-        Raises TypeError for what is neither text nor OpenAI's shape.
+        Raises NoAnswer for what is neither text nor OpenAI's shape.
         """
         if piece is END:
             self.is_over = True
@@ -42,7 +46,7 @@ class Telling:
         choices = piece.get("choices") if isinstance(piece, dict) else None
         if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
             what = "an object without choices" if isinstance(piece, dict) else f"a {type(piece).__name__}"
-            raise TypeError(f"it gave {what}: give text, or an answer or chunk in OpenAI's shape")
+            raise NoAnswer(f"it gave {what}: give text, or an answer or chunk in OpenAI's shape")
         chunk = {**self._head, **piece, **self._head, "choices": [self._choice(choice) for choice in choices]}
         self._has_begun = True
         self._has_finished = self._has_finished or any(c.get("finish_reason") is not None for c in choices)
@@ -63,14 +67,14 @@ class Telling:
         return _event({**self._head, "choices": [{"index": 0, **content, "finish_reason": finish}]})
 
     def _choice(self, choice: dict[str, Any]) -> dict[str, Any]:
-        """That of a whole answer as the only chunk of one.  Raises TypeError where what it says is no text."""
+        """That of a whole answer as the only chunk of one.  Raises NoAnswer where what it says is no text."""
         if not self._is_chat:
             _must_be_text(choice.get("text"), "text")
             return choice
         for name in ("message", "delta"):
             said = choice.get(name, {})
             if not isinstance(said, dict):
-                raise TypeError(f"it gave a {type(said).__name__} as {name}: give an object with content")
+                raise NoAnswer(f"it gave a {type(said).__name__} as {name}: give an object with content")
             _must_be_text(said.get("content"), f"{name}.content")
         if "message" not in choice:
             return choice
@@ -83,7 +87,7 @@ class Telling:
 
 def _must_be_text(said: Any, name: str) -> None:
     if said is not None and not isinstance(said, str):
-        raise TypeError(f"it gave a {type(said).__name__} as {name}: give text")
+        raise NoAnswer(f"it gave a {type(said).__name__} as {name}: give text")
 
 
 def error_event() -> bytes:
