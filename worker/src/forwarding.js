@@ -37,9 +37,9 @@ export function askingForUsage(asked, route) {
   return [{ ...asked, body: fromRawMembers(members) }, true];
 }
 
-/** The members of a sound JSON object, each value in its own text. */
+/** The members of a sound JSON object, given as its bytes or its text, each value in its own text. */
 export function rawMembers(body) {
-  const text = textOf(body);
+  const text = typeof body === "string" ? body : textOf(body);
   const members = new Map();
   let at = skipSpace(text, text.indexOf("{") + 1);
   while (text[at] !== "}") {
@@ -52,6 +52,19 @@ export function rawMembers(body) {
     if (text[at] === ",") at = skipSpace(text, at + 1);
   }
   return members;
+}
+
+/** The items of a sound JSON list, each in its own text. */
+export function rawItems(text) {
+  const items = [];
+  let at = skipSpace(text, text.indexOf("[") + 1);
+  while (text[at] !== "]") {
+    const ended = endOfValue(text, at);
+    items.push(text.slice(at, ended));
+    at = skipSpace(text, ended);
+    if (text[at] === ",") at = skipSpace(text, at + 1);
+  }
+  return items;
 }
 
 export function fromRawMembers(members) {
