@@ -211,9 +211,11 @@ def _judged(items: Sequence[dict[str, bytes]]) -> Iterator[dict[str, Any]]:
 
 
 def _turned(text: bytes) -> bytes:
-    """An embedding in the other form.  Raises TypeError or OverflowError if it is none."""
+    """An embedding in the other form.  Raises TypeError if it is none."""
     embedding = orjson.loads(text)
     if isinstance(embedding, list):
+        if float32.dimensions(embedding) is None:
+            raise TypeError("no list of floats")
         return verbatim.written(float32.as_base64(float32.of_numbers(embedding)))
     floats = float32.of_base64(embedding)
     if floats is None:

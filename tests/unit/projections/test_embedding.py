@@ -151,3 +151,11 @@ def test_what_is_no_answer_to_two_inputs_is_not_taken_apart(body):
     if b"{}" not in body and b"index" not in body:
         with pytest.raises(NotAnAnswer):
             in_form(body, "base64")
+
+
+@pytest.mark.parametrize("vector", [[], [1e39], [-1e39, 0.5], [True], ["1"], [None]])
+def test_what_is_no_vector_of_float32_is_never_told_as_one(vector):
+    body = json.dumps({"object": "list", "data": [{"index": 0, "embedding": vector}], "model": "m"}).encode()
+
+    with pytest.raises(NotAnAnswer):
+        in_form(body, "base64")
