@@ -106,6 +106,10 @@ async def test_once_the_other_process_is_gone_it_writes_again_and_says_so(tmp_pa
     with stopped_in_a_transaction(tmp_path, "write"):
         with pytest.raises(StoreError):
             await store.put("new", b"value", keep_s=60)
+        # The writer may have begun a moment after that one was put: then the next finds that it is blocked.
+        await until(lambda: store._writer.is_blocked)
+        with pytest.raises(StoreError):
+            await store.put("newer", b"value", keep_s=60)
     await until(lambda: not store._writer.is_blocked)
 
     await store.put("after", b"value", keep_s=60)
