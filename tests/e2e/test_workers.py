@@ -201,8 +201,7 @@ async def test_when_the_leader_is_killed_all_who_wait_elsewhere_are_answered_who
 
     assert len(told) >= len(callers.asking) - has[leader]
     assert all(one.is_whole for one in told)
-    # One new flight as a rule; but who finds the leader gone in the very moment may fly alone (rule L2).
-    assert 2 <= len(upstream.calls) <= 1 + len(told)
+    assert len(upstream.calls) == 2
 
 
 async def test_when_the_leader_is_killed_in_mid_stream_only_those_who_had_bytes_see_it(upstream, tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from socket import socket
 
 from foretold.contract.generations import is_alive
@@ -48,10 +48,11 @@ class Followed:
         bring_up: Callable[[bytes, str, str], bool],
         aboard: Callable[[Flight], None],
         silent: Callable[[], None],
+        freed: Callable[[], Awaitable[None]],
         silence_s: float = SILENCE_S,
     ):
         """`connect` opens a connection to the leader; `aboard` hears of the flight here, `silent` of a leader that says
-        nothing for `silence_s`.
+        nothing for `silence_s`; `freed` returns once the turn of one that is gone can be taken.
         """
         self._ask = ask
         self._connect = connect
@@ -59,6 +60,7 @@ class Followed:
         self._bring_up = bring_up
         self._aboard = aboard
         self._silent = silent
+        self._freed = freed
         self._silence_s = silence_s
         self._flight: Flight | None = None
         self._reader: asyncio.StreamReader | None = None
@@ -158,6 +160,7 @@ class Followed:
         except BlockingIOError:
             raise LeaderLost("the process that fetches this answer takes no more connections", alone=True) from None
         except OSError:
+            await self._freed()
             raise LeaderLost("the process that fetched this answer is gone") from None
         self._reader, self._writer = await asyncio.open_unix_connection(sock=sock)
         self._writer.write(MAGIC + written(self._ask))

@@ -69,6 +69,11 @@ class Locks:
                 return holder - 1
         return None
 
+    def holder(self, place: int) -> int | None:
+        """The slot of whoever else has it.  Raises OSError."""
+        length = _holder(self._file_of(place), place)
+        return None if length is None else length - 1
+
     def release(self, place: int) -> None:
         with contextlib.suppress(OSError):  # an unlock needs no room; if the file is gone, so is the lock
             told = _FLOCK.pack(fcntl.F_UNLCK, os.SEEK_SET, place, self._length, 0)

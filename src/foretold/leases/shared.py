@@ -24,6 +24,9 @@ from foretold.tiers.order import Tiers
 ANNOUNCE_S = 1.0
 # Whoever was silent is not asked again for so long: each caller would wait in vain.
 SHUNNED_S = 10.0
+# The kernel closes the sockets of a process that ends before it frees its locks; how long that is waited for.
+FREED_S = 0.5
+_LOOK_S = 0.002
 
 
 class SharedLease:
@@ -116,8 +119,16 @@ class SharedLease:
             bring_up=functools.partial(self._tiers.bring_up, owner=owner),
             aboard=self._count,
             silent=functools.partial(self._shun, holder),
+            freed=functools.partial(self._freed, place_of(ask.key), holder),
             silence_s=self._silence_s,
         )
+
+    async def _freed(self, place: int, holder: int) -> None:
+        """Else all who followed would find the turn taken again and again, and each fly alone."""
+        until_s = time.monotonic() + FREED_S
+        with contextlib.suppress(OSError):
+            while not self._is_closed and self._locks.holder(place) == holder and time.monotonic() < until_s:
+                await asyncio.sleep(_LOOK_S)
 
     async def _settle(self, turn: _Led) -> None:
         try:
