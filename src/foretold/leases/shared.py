@@ -24,9 +24,9 @@ from foretold.tiers.order import Tiers
 ANNOUNCE_S = 1.0
 # Whoever was silent is not asked again for so long: each caller would wait in vain.
 SHUNNED_S = 10.0
-# The kernel closes the sockets of a process that ends before it frees its locks; how long that is waited for.
-FREED_S = 0.5
-_LOOK_S = 0.002
+# The kernel closes the sockets of a process that ends before it frees its locks: half a second is waited for that.
+FREED_LOOKS = 100
+_LOOK_S = 0.005
 
 
 class SharedLease:
@@ -125,10 +125,11 @@ class SharedLease:
 
     async def _freed(self, place: int, holder: int) -> None:
         """Else all who followed would find the turn taken again and again, and each fly alone."""
-        until_s = time.monotonic() + FREED_S
-        with contextlib.suppress(OSError):
-            while not self._is_closed and self._locks.holder(place) == holder and time.monotonic() < until_s:
-                await asyncio.sleep(_LOOK_S)
+        for _ in range(FREED_LOOKS):
+            with contextlib.suppress(OSError):
+                if self._is_closed or self._locks.holder(place) != holder:
+                    return
+            await asyncio.sleep(_LOOK_S)
 
     async def _settle(self, turn: _Led) -> None:
         try:
