@@ -14,7 +14,9 @@ import pytest
 from foretold.datafolder import DataFolder
 from foretold.generations import FileGenerations
 from foretold.leases.frames import MAGIC
+from foretold.leases.locks import Locks, Slot, place_of
 from foretold.leases.shared import SharedLease
+from foretold.leases.sockets import Sockets
 from tests.fakes.upstream import begin_stream, chat, chunks_of, send_chunk, whole
 from tests.running import Client, in_front_of, running
 from tests.waiting import until
@@ -346,3 +348,35 @@ async def test_a_folder_with_a_long_name_has_sockets_too(upstream, tmp_path):
         await asyncio.gather(first, second)
 
     assert len(upstream.calls) == 1
+
+
+async def test_a_leader_that_is_gone_but_for_its_lock_is_waited_for_and_one_call_serves_all(upstream, tmp_path):
+    here, _ = begun(tmp_path)
+    dies = asyncio.Event()
+
+    async def leads(reader, writer):
+        await dies.wait()
+        writer.close()
+
+    async with running(in_front_of(upstream.url), here, shares_flights=True) as node:
+        first = await node.chat("hello")
+        key = first.cache_status.split('key="')[1][:64]
+        await node.node.forget(key)
+        slot, sockets = Slot(here / "flights"), Sockets(here / "flights")
+        locks = Locks(here / "flights", slot.number)
+        assert locks.take(place_of(key)) is None
+        leader = await asyncio.start_unix_server(leads, sock=sockets.listen(slot.number))
+
+        asking = [asyncio.create_task(node.chat("hello")) for _ in range(5)]
+        await until(lambda: any(len(flight.riders) == 5 for flight in node.node.flights._all))
+        leader.close()
+        dies.set()
+        for _ in range(100):  # turns of the loop, in which who doesn't wait has taken all of his own
+            await asyncio.sleep(0)
+        locks.close()
+        answered = await asyncio.gather(*asking)
+        slot.close()
+        sockets.close()
+
+    assert {one.status for one in answered} == {200}
+    assert len(upstream.calls) == 2
